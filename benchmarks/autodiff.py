@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import semiring as sr
-from benchmarks.common import Table, comparing, ours, rounded, run, theirs
+from benchmarks.common import Table, comparing, format_number, ours, run, theirs
 from benchmarks.packages import require
 
 __all__ = ["main"]
@@ -82,7 +82,7 @@ def _seconds(
     return measure("values", values), measure("gradients", both), list(result)
 
 
-def _table(what: str, options: argparse.Namespace) -> Table:
+def _table(operation: str, options: argparse.Namespace) -> Table:
     require("torch", *(["cupy"] if options.device != "cpu" else []))
     import torch
 
@@ -96,14 +96,14 @@ def _table(what: str, options: argparse.Namespace) -> Table:
     rows = []
     for name in _SEMIRINGS:
         A, B = (torch.rand(n, n, generator=generator).to(device) for _ in range(2))
-        if what == "closure":
+        if operation == "closure":
             A = A.fill_diagonal_(0.0) if name == "max_times" else A - 12 if name == "log_plus" else A
             call: Any = lambda A: differentiable.closure(A, name)  # noqa: B023, E731
             operands, plain = [A], _plain_closure(name)
         else:
             call = lambda A, B: differentiable.matmul(A, B, name)  # noqa: B023, E731
             operands, plain = [A, B], _plain_product(name)
-        said = f"{what}, {name}, n = {n}, {device}"
+        said = f"{operation}, {name}, n = {n}, {device}"
         mine, other = (
             lambda label, call: ours(f"{said}, {label}", call, seconds=0.3),  # noqa: B023
             lambda _, call: theirs(call, seconds=0.3),
@@ -118,16 +118,20 @@ def _table(what: str, options: argparse.Namespace) -> Table:
         )
         rows.append(
             [
-                *(name, rounded(1e3 * forward, 1), rounded(1e3 * plain_forward, 0)),
-                *(f"{rounded(plain_forward / forward, 0)}×", rounded(1e3 * both, 1), rounded(1e3 * plain_both, 0)),
-                *(f"{rounded(plain_both / both, 0)}×", f"{abs(one - two) / abs(two):.0e}"),
+                *(name, format_number(1e3 * forward, 1), format_number(1e3 * plain_forward, 0)),
+                *(
+                    f"{format_number(plain_forward / forward, 0)}×",
+                    format_number(1e3 * both, 1),
+                    format_number(1e3 * plain_both, 0),
+                ),
+                *(f"{format_number(plain_both / both, 0)}×", f"{abs(one - two) / abs(two):.0e}"),
             ]
         )
     columns = [
         *("semiring", "values, ms", "PyTorch, ms", "faster"),
         *("with gradients, ms", "PyTorch with gradients, ms", "faster with gradients", "differ by"),
     ]
-    return Table(f"{what}, n = {n}, float32, {device}, threads: {options.threads}", columns, rows)
+    return Table(f"{operation}, n = {n}, float32, {device}, threads: {options.threads}", columns, rows)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

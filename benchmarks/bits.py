@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import Table, ours, rounded, run, theirs
+from benchmarks.common import Table, format_number, ours, run, theirs
 from benchmarks.limits import word_limit
 from semiring.arrays.bits import BitMatrix
 from semiring.kernels.cpu import CpuBackend
@@ -57,7 +57,7 @@ def products(options: argparse.Namespace) -> Table:
                 A, B, C = (_random(n, seed).words for seed in range(3))
                 label = f"{semiring.name}, n = {n}, threads: {threads}"
                 rate = n**3 / ours(label, lambda: engine.multiply_add(C, A, B), repeats=9)  # noqa: B023
-                cells += [rate / 1e12, rounded(rate / word_limit(threads), 2)]
+                cells += [rate / 1e12, format_number(rate / word_limit(threads), 2)]
             rows.append([semiring.name, n, *cells])
     columns = ["semiring", "n", "1 thread", "of the limit, 1 thread", "2 threads", "of the limit, 2 threads"]
     return Table("Products of packed bits, T bit pairs/s", columns, rows)
@@ -76,13 +76,13 @@ def closures(options: argparse.Namespace) -> Table:
             repeats=9,
         )
         rate = n**3 / seconds
-        rows.append([n, rounded(seconds * 1e6, 0), rate / 1e12, rounded(rate / word_limit(1), 2)])
+        rows.append([n, format_number(seconds * 1e6, 0), rate / 1e12, format_number(rate / word_limit(1), 2)])
     return Table("A ← A* (boolean) by close_block, 1 thread", ["n", "µs", "T bit pairs/s", "of the limit"], rows)
 
 
-def _acyclic(n: int, each: int, rng: np.random.Generator) -> Any:
+def _acyclic(n: int, degree: int, rng: np.random.Generator) -> Any:
     """Return edges (2, ≤ each · n) of a graph without cycles, in an order that is hidden."""
-    edges = np.sort(rng.integers(0, n, (2, each * n)), axis=0)
+    edges = np.sort(rng.integers(0, n, (2, degree * n)), axis=0)
     return rng.permutation(n)[edges[:, edges[0] < edges[1]]]
 
 
@@ -106,7 +106,7 @@ def components(options: argparse.Namespace) -> Table:
         spared, found = ours(name, lambda call=call: call(True), **timing_options), work.copy()
         dense = theirs(lambda call=call: call(False), **timing_options)
         assert work == found
-        rows.append([name, spared * 1e3, dense * 1e3, f"{rounded(dense / spared, 1)}×"])
+        rows.append([name, spared * 1e3, dense * 1e3, f"{format_number(dense / spared, 1)}×"])
     columns = ["acyclic, order hidden", "by components, ms", "all pairs, ms", "ratio"]
     return Table("Closures of packed bits by components, 2 threads", columns, rows)
 

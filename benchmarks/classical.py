@@ -21,7 +21,7 @@ import numba
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import Table, comparing, ours, random_matrix, rounded, run, theirs
+from benchmarks.common import Table, comparing, format_number, ours, random_matrix, run, theirs
 from semiring.algorithms.papers.bertoldi import bertoldi_openmp, bertoldi_openmp_static
 from semiring.kernels import get_backend
 from semiring.kernels.engine import Engine, make_plan
@@ -74,13 +74,13 @@ def loops(options: argparse.Namespace) -> Table:
         A = random_matrix(n, np.float64, seed=n)
         np.fill_diagonal(A, 0)
         own = ours(f"closure, n = {n}", lambda: sr.closure(A))  # noqa: B023
-        rows.append(["semiring", n, rounded(own * 1e3, 1), n**3 / own / 1e9, "1.0×"])
+        rows.append(["semiring", n, format_number(own * 1e3, 1), n**3 / own / 1e9, "1.0×"])
         expected = sr.closure(A)
         for name, loop in LOOPS.items():
             call = on_a_copy(loop, A)
             assert comparing() or np.array_equal(call(), expected), f"{name} finds other distances"
             took = theirs(call, repeats=3)
-            rows.append([name, n, rounded(took * 1e3, 1), n**3 / took / 1e9, f"{rounded(took / own, 1)}×"])
+            rows.append([name, n, format_number(took * 1e3, 1), n**3 / took / 1e9, f"{format_number(took / own, 1)}×"])
     columns = ["who", "n", "ms", "G pairs/s", "times ours"]
     return Table(f"Loops of the papers, float64, threads: {sr.get_threads()}", columns, rows)
 

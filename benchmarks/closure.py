@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import Table, comparing, ours, random_matrix, rounded, run, theirs
+from benchmarks.common import Table, comparing, format_number, ours, random_matrix, run, theirs
 from benchmarks.limits import limit
 from benchmarks.packages import has
 
@@ -42,7 +42,15 @@ def closures(options: argparse.Namespace) -> Table:
                 seconds = ours(label, lambda: sr.closure(A, out=D, threads=count))  # noqa: B023
                 rate = n**3 / seconds / 1e9
                 rows.append(
-                    [dtype, n, count, rounded(seconds * 1e3, 1), rate, most, f"{rounded(100 * rate / most, 0)} %"]
+                    [
+                        dtype,
+                        n,
+                        count,
+                        format_number(seconds * 1e3, 1),
+                        rate,
+                        most,
+                        f"{format_number(100 * rate / most, 0)} %",
+                    ]
                 )
     columns = ["dtype", "n", "threads", "ms", "G pairs/s", "limit", "of the limit"]
     return Table("Closures, min_plus, checks included", columns, rows)
@@ -55,7 +63,7 @@ def scipy(options: argparse.Namespace) -> Table:
     n = options.scipy
     A = graph(n, np.float64)
     before = theirs(lambda: floyd_warshall(A), repeats=3, seconds=1.0)
-    rows = [["scipy floyd_warshall", n, "float64", 1, rounded(before * 1e3, 0), "1"]]
+    rows = [["scipy floyd_warshall", n, "float64", 1, format_number(before * 1e3, 0), "1"]]
     expected = None if comparing() else floyd_warshall(A)
     for count in options.threads:
         for dtype in ("float32", "float64"):
@@ -63,7 +71,9 @@ def scipy(options: argparse.Namespace) -> Table:
             assert comparing() or np.array_equal(sr.closure(B, threads=count), expected), "the two disagree"
             label = f"closure, {dtype}, n = {n}, threads: {count}"
             seconds = ours(label, lambda: sr.closure(B, threads=count))  # noqa: B023
-            rows.append(["semiring", n, dtype, count, rounded(seconds * 1e3, 1), f"{rounded(before / seconds, 1)}×"])
+            rows.append(
+                ["semiring", n, dtype, count, format_number(seconds * 1e3, 1), f"{format_number(before / seconds, 1)}×"]
+            )
     return Table(f"Against SciPy, n = {n}", ["who", "n", "dtype", "threads", "ms", "faster by"], rows)
 
 
@@ -80,7 +90,9 @@ def peers(options: argparse.Namespace) -> Table:
         assert np.array_equal(np.asarray(call()), expected), f"{label} disagrees"
         rows.append((label, theirs(call, repeats=repeats, seconds=0.5)))
     fastest = rows[0][1]
-    table = [[label, rounded(seconds * 1e3, 1), f"{rounded(seconds / fastest, 1)}×"] for label, seconds in rows]
+    table = [
+        [label, format_number(seconds * 1e3, 1), f"{format_number(seconds / fastest, 1)}×"] for label, seconds in rows
+    ]
     return Table(f"Against peers, float64, dense graph of {n} vertices", ["who", "ms", "times ours"], table)
 
 
@@ -121,7 +133,15 @@ def predecessors(options: argparse.Namespace) -> Table:
                 )
                 for wanted in (False, True)
             )
-            rows.append([n, count, rounded(alone * 1e3, 1), rounded(both * 1e3, 1), f"{rounded(both / alone, 2)}×"])
+            rows.append(
+                [
+                    n,
+                    count,
+                    format_number(alone * 1e3, 1),
+                    format_number(both * 1e3, 1),
+                    f"{format_number(both / alone, 2)}×",
+                ]
+            )
     columns = ["n", "threads", "distances, ms", "with predecessors, ms", "ratio"]
     return Table("shortest_paths, float32", columns, rows)
 

@@ -42,14 +42,14 @@ __all__ = [
     "comparing",
     "device_milliseconds",
     "environment",
+    "format_number",
+    "format_seconds",
     "fresh",
     "keep",
     "milliseconds",
     "ours",
     "random_matrix",
-    "rounded",
     "run",
-    "shown",
     "theirs",
 ]
 
@@ -133,7 +133,7 @@ class Measuring(Protocol):
         clock: Clock,
         repeats: int,
         seconds: float,
-        within: float | None,
+        max_ratio: float | None,
     ) -> float: ...
 
 
@@ -163,14 +163,14 @@ def ours(
     clock: Clock = by_clock,
     repeats: int = 5,
     seconds: float = 2.0,
-    within: float | None = None,
+    max_ratio: float | None = None,
 ) -> float:
     """Return the median seconds of a call of this library; the label names it in a comparison.
 
-    ``within``: how many times as long as the earlier library this one may take there.
+    ``max_ratio``: the ratio to the time of the earlier library that a comparison accepts.
     """
     if side is not None:
-        return side(label, call, setup=setup, clock=clock, repeats=repeats, seconds=seconds, within=within)
+        return side(label, call, setup=setup, clock=clock, repeats=repeats, seconds=seconds, max_ratio=max_ratio)
     return _median_seconds(call, setup, clock, repeats, seconds)
 
 
@@ -218,7 +218,7 @@ def fresh(code: str, attempts: int = 5) -> float:
     return float(np.median([float(run.stdout) for run in runs]))
 
 
-def shown(seconds: float) -> str:
+def format_seconds(seconds: float) -> str:
     """Return a time in seconds, milliseconds or microseconds."""
     unit, name = next(
         (unit, name) for unit, name in ((1, "s"), (1e-3, "ms"), (1e-6, "µs")) if seconds >= unit or unit < 1e-5
@@ -232,7 +232,7 @@ def milliseconds(seconds: float) -> str:
     return f"{float(took):,.0f}" if "e+" in took else took
 
 
-def rounded(value: float, digits: int, group: str = "") -> str:
+def format_number(value: float, digits: int, group: str = "") -> str:
     """Return a number with so many decimals, or in two digits where these would show 0; ``group``: "," or nothing."""
     return f"{value:.2g}" if 0 < abs(value) < 0.5 * 10**-digits else f"{value:{group}.{digits}f}"
 
@@ -296,7 +296,7 @@ def keep(
 # ----------------------------------------------------------------------------------------------------- command line
 
 
-def _measured(
+def _measure(
     table: Callable[[argparse.Namespace], Table | None], needs: Sequence[str], options: argparse.Namespace
 ) -> Table | None:
     require(*needs)
@@ -343,7 +343,7 @@ def run(
     options = parser.parse_args(given)
     os.environ.setdefault("SEMIRING_NUMPY_SECONDS", "0")  # compiled kernels are measured, from the first call on
     chosen = [name for word in options.tables for name in (groups or {}).get(word, [word])] or list(tables)
-    measured = {name: partial(_measured, table, needs) for name, table in tables.items()}
+    measured = {name: partial(_measure, table, needs) for name, table in tables.items()}
     if unknown := set(chosen) - set(tables):
         parser.error(f"no table is named {', '.join(sorted(unknown))}: there are {known}")
     if options.side:

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import common
-from benchmarks.common import ROOT, Clock, by_device, by_enqueueing, shown
+from benchmarks.common import ROOT, Clock, by_device, by_enqueueing, format_seconds
 from benchmarks.packages import UnavailableError
 from benchmarks.tables import Table
 
@@ -55,14 +55,14 @@ class _Side:
     def __init__(self, requests: Any, answers: Any) -> None:
         self._requests, self._answers, self.table = requests, answers, ""
 
-    def say(self, **what: Any) -> None:
-        self._answers.write(json.dumps(what) + "\n")
+    def say(self, **message: Any) -> None:
+        self._answers.write(json.dumps(message) + "\n")
         self._answers.flush()
 
     def __call__(
-        self, label: str, call: Callable[[], Any], *, setup: Any, clock: Clock, within: float | None, **_: Any
+        self, label: str, call: Callable[[], Any], *, setup: Any, clock: Clock, max_ratio: float | None, **_: Any
     ) -> float:
-        def timed(burst: int) -> float:
+        def measure(burst: int) -> float:
             def calls() -> None:
                 for _ in range(burst):
                     call()
@@ -72,21 +72,21 @@ class _Side:
             return clock(calls) / burst
 
         most = 1 if setup is not None else _BURSTS.get(clock, 100_000)
-        self.say(table=self.table, label=label, within=within, most=most)
+        self.say(table=self.table, label=label, within=max_ratio, most=most)
         while isinstance(burst := json.loads(self._requests.readline()), int):
             try:
-                self.say(seconds=timed(burst) if burst else _warm(timed))
+                self.say(seconds=measure(burst) if burst else _warm(measure))
             except Exception as error:
                 self.say(failed=f"{type(error).__name__}: {error}")
         return burst["took"]
 
 
-def _warm(timed: Callable[[int], float]) -> float:
+def _warm(measure: Callable[[int], float]) -> float:
     """Return the shortest time of several calls, after one call that compiles."""
-    timed(1)
-    end, fastest = time.perf_counter() + _WARM, timed(1)
+    measure(1)
+    end, fastest = time.perf_counter() + _WARM, measure(1)
     while time.perf_counter() < end:
-        fastest = min(fastest, timed(1))
+        fastest = min(fastest, measure(1))
     return fastest
 
 
@@ -122,9 +122,9 @@ class _Process:
         result: dict[str, Any] = json.loads(line)
         return result
 
-    def tell(self, what: Any) -> None:
+    def tell(self, message: Any) -> None:
         assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(what) + "\n")
+        self.process.stdin.write(json.dumps(message) + "\n")
         self.process.stdin.flush()
 
     def seconds(self, burst: int) -> float:
@@ -146,7 +146,7 @@ class _Row:
 
     table: str
     label: str
-    within: float | None
+    max_ratio: float | None
     rounds: list[tuple[float, float]] = field(default_factory=list)
     failure: str = ""
 
@@ -158,19 +158,19 @@ class _Row:
 
     def verdict(self) -> str:
         """Whether it is as fast as it must be: no where the whole interval says so."""
-        if self.failure or self.within is None:
+        if self.failure or self.max_ratio is None:
             return ""
         median, low, _ = self.ratios()
-        return "yes" if median <= self.within else "no" if low > self.within else "unclear"
+        return "yes" if median <= self.max_ratio else "no" if low > self.max_ratio else "unclear"
 
     def cells(self) -> list[str]:
         if self.failure:
             return [self.table, self.label, "—", "—", "—", "—", "—", self.failure]
         earlier, now = (statistics.median(side) for side in zip(*self.rounds, strict=True))
         median, low, high = self.ratios()
-        bound = "" if self.within is None else f"{self.within:g}: {self.verdict()}"
+        bound = "" if self.max_ratio is None else f"{self.max_ratio:g}: {self.verdict()}"
         ratios = (f"{ratio:.3f}" for ratio in (median, low, high))
-        return [self.table, self.label, shown(earlier), shown(now), *ratios, bound]
+        return [self.table, self.label, format_seconds(earlier), format_seconds(now), *ratios, bound]
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ def compare(module: str, arguments: Sequence[str], earlier: str, seconds: float,
         for _ in range(pairs):
             with ExitStack() as stack:
                 sides = [
-                    stack.enter_context(_started(where, module, arguments, name))
+                    stack.enter_context(_start(where, module, arguments, name))
                     for where, name in ((before, f"the library of {earlier}"), (now, "the library of now"))
                 ]
                 while not (machine := _one_call(sides, rows, seconds)):
@@ -267,7 +267,7 @@ def _unpack(folder: Path, earlier: str) -> None:
 
 
 @contextmanager
-def _started(folder: Path, module: str, arguments: Sequence[str], name: str) -> Iterator[_Process]:
+def _start(folder: Path, module: str, arguments: Sequence[str], name: str) -> Iterator[_Process]:
     """Start a process that measures one library, and end it when the context ends."""
     # `-m` looks in the current folder first.
     command = [sys.executable, "-m", module, *arguments, "--side"]

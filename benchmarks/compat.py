@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.common import Table, at_most, by_clock, comparing, ours, run, shown, theirs
+from benchmarks.common import Table, at_most, by_clock, comparing, format_seconds, ours, run, theirs
 from benchmarks.packages import require
 from tools.networkx_suite import install_entry_points
 
@@ -76,7 +76,7 @@ def scipy(options: argparse.Namespace) -> Table:
         for label, name, graph, given in calls:
             before = seconds(lambda: getattr(theirs_of, name)(graph, **given))  # noqa: B023
             after = seconds(lambda: getattr(ours_of, name)(graph, **given), f"{label}, n = {n}")  # noqa: B023
-            rows.append([label, f"{n:,}", shown(before), shown(after), f"{before / after:.3g}×"])
+            rows.append([label, f"{n:,}", format_seconds(before), format_seconds(after), f"{before / after:.3g}×"])
     title = "SciPy, one import changed (sparse: 6 edges a vertex)"
     return Table(title, ["call", "n", "SciPy", "ours", "faster by"], rows)
 
@@ -103,14 +103,14 @@ def _from_all(G: Any) -> float:
     if comparing():
         return float("nan")
 
-    def some(count: int) -> float:
+    def search_from(count: int) -> float:
         start = time.perf_counter()
         for _ in islice(nx.all_pairs_dijkstra_path_length(G, backend="networkx"), count):
             pass
         return time.perf_counter() - start
 
-    few = some(_SOURCES)
-    return few / _SOURCES * len(G) if few * len(G) > 20 * _SOURCES else seconds(lambda: some(len(G)))
+    few = search_from(_SOURCES)
+    return few / _SOURCES * len(G) if few * len(G) > 20 * _SOURCES else seconds(lambda: search_from(len(G)))
 
 
 def networkx(options: argparse.Namespace) -> Table:
@@ -135,7 +135,16 @@ def networkx(options: argparse.Namespace) -> Table:
                 with nx.config(backend_priority=["semiring"]):
                     label = f"{name}, {n:,} vertices, {edges} edges"
                     after = seconds(lambda: (G.__networkx_cache__.clear(), call(G)), label)  # noqa: B023
-                rows.append([f"`{name}`", f"{n:,}", edges, shown(before), shown(after), f"{before / after:.3g}×"])
+                rows.append(
+                    [
+                        f"`{name}`",
+                        f"{n:,}",
+                        edges,
+                        format_seconds(before),
+                        format_seconds(after),
+                        f"{before / after:.3g}×",
+                    ]
+                )
     columns = ["function", "vertices", "edges", "NetworkX", "with the backend", "faster by"]
     return Table("NetworkX, and with NETWORKX_BACKEND_PRIORITY=semiring", columns, rows)
 
@@ -158,7 +167,7 @@ def scripts(options: argparse.Namespace) -> Table:
         script = _SCRIPT.format(n=n, call=call)
         before = theirs(_running(script, ""), repeats=3, seconds=0)
         after = ours(f"{call}, {n:,} vertices", _running(script, "semiring"), repeats=3, seconds=0)
-        rows.append([f"`{call}`", f"{n:,}", shown(before), shown(after), f"{before / after:.3g}×"])
+        rows.append([f"`{call}`", f"{n:,}", format_seconds(before), format_seconds(after), f"{before / after:.3g}×"])
     return Table(
         "Whole scripts, 6 edges a vertex", ["call", "vertices", "NetworkX", "with the backend", "faster by"], rows
     )

@@ -124,7 +124,7 @@ def _peers(options: argparse.Namespace) -> Table:
             def einsum(subscripts: str = subscripts, arrays: Any = arrays) -> Any:
                 return sr.einsum(subscripts, *arrays, semiring="max_plus", threads=options.threads)
 
-            for name, call in _others(subscripts, arrays):
+            for name, call in _libraries(subscripts, arrays):
                 if not np.array_equal(call(), einsum()):
                     raise AssertionError(f"{subscripts}: {name} has another result")
                 seconds, other = _time_both(f"einsum, {subscripts}, n = {n}", einsum, call, options.threads)
@@ -133,7 +133,7 @@ def _peers(options: argparse.Namespace) -> Table:
     return Table(f"Contractions in max_plus, float32, {options.threads} threads", columns, rows)
 
 
-def _others(subscripts: str, arrays: list[np.ndarray]) -> list[tuple[str, Callable[[], Any]]]:
+def _libraries(subscripts: str, arrays: list[np.ndarray]) -> list[tuple[str, Callable[[], Any]]]:
     result: list[tuple[str, Callable[[], Any]]] = []
     if has("sesum"):
         import sesum

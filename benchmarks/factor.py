@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import Table, by_synchronized_clock, comparing, ours, rounded, run, shown, theirs
+from benchmarks.common import Table, by_synchronized_clock, comparing, format_number, format_seconds, ours, run, theirs
 from benchmarks.packages import has, require
 
 __all__ = ["main", "planar_graph", "power_grid"]
@@ -70,22 +70,22 @@ def planar(options: argparse.Namespace) -> Table:
     single = ours("one source", lambda: F.table(some[:1]), repeats=15)
     many = ours("256 sources", lambda: F.table(some))
     pairs = ours("table", lambda: F.table(sources, targets))
-    order_took = shown(metis) if metis == metis else "—"
+    order_took = format_seconds(metis) if metis == metis else "—"
     rows = [
         [
             "analysis",
-            shown(analysis),
+            format_seconds(analysis),
             "METIS alone",
             order_took,
             ratio(analysis, metis),
         ],
-        ["numbers (refactor)", shown(numbers), "one Dijkstra", shown(one), ratio(numbers, one)],
-        ["numbers (refactor)", shown(numbers), "METIS alone", order_took, ratio(numbers, metis)],
-        ["one source", shown(single), "one Dijkstra", shown(one), faster(one, single)],
-        ["256 sources", shown(many), "256 Dijkstras", shown(256 * one), faster(256 * one, many)],
+        ["numbers (refactor)", format_seconds(numbers), "one Dijkstra", format_seconds(one), ratio(numbers, one)],
+        ["numbers (refactor)", format_seconds(numbers), "METIS alone", order_took, ratio(numbers, metis)],
+        ["one source", format_seconds(single), "one Dijkstra", format_seconds(one), faster(one, single)],
+        ["256 sources", format_seconds(many), "256 Dijkstras", format_seconds(256 * one), faster(256 * one, many)],
         [
-            *(f"table {options.table:,} × {options.table:,}", shown(pairs), f"{options.table:,} Dijkstras"),
-            *(shown(options.table * one), faster(options.table * one, pairs)),
+            *(f"table {options.table:,} × {options.table:,}", format_seconds(pairs), f"{options.table:,} Dijkstras"),
+            *(format_seconds(options.table * one), faster(options.table * one, pairs)),
         ],
     ]
     title = f"A planar graph of {n:,} vertices, {F.nnz:,} numbers, {F.operations / 1e9:.2f}·10⁹ pairs"
@@ -121,8 +121,8 @@ def pairs(options: argparse.Namespace) -> Table:
             assert np.array_equal(F.distances(sources, targets)[:3], expected)
         took = ours(f"{count} pairs", lambda s=sources, t=targets: F.distances(s, t))  # type: ignore[misc]
         searches = one * np.unique(sources).size
-        row = [f"{count:,}", shown(took), shown(searches), faster(searches, took)]
-        beside = [shown(query * count), faster(query * count, took)] if query == query else ["—", "—"]
+        row = [f"{count:,}", format_seconds(took), format_seconds(searches), faster(searches, took)]
+        beside = [format_seconds(query * count), faster(query * count, took)] if query == query else ["—", "—"]
         rows.append([*row, *beside])
     columns = ["pairs", "Factor.distances", "Dijkstra from each source", "ratio", "RoutingKit", "ratio"]
     return Table(f"Distances of random pairs: a planar graph of {n:,} vertices", columns, rows)
@@ -180,8 +180,20 @@ def grid(options: argparse.Namespace) -> Table:
         f"The power grid case_ACTIVSg70k: {n:,} buses, {F.nnz:,} numbers, {F.operations / 1e6:.1f}·10⁶ pairs",
         columns,
         [
-            ["all rows, eccentricities", shown(rows), beside, shown(dijkstras), faster(dijkstras, rows)],
-            ["one source", shown(one), "one Dijkstra", shown(hundred / 100), faster(hundred / 100, one)],
+            [
+                "all rows, eccentricities",
+                format_seconds(rows),
+                beside,
+                format_seconds(dijkstras),
+                faster(dijkstras, rows),
+            ],
+            [
+                "one source",
+                format_seconds(one),
+                "one Dijkstra",
+                format_seconds(hundred / 100),
+                faster(hundred / 100, one),
+            ],
         ],
     )
 
@@ -214,8 +226,18 @@ def hierarchies(options: argparse.Namespace) -> Table:
             assert np.array_equal(F.table(sources, targets), metric.distances_many_to_many(sources, targets))
     asked = theirs(lambda: metric.distances_many_to_many(sources, targets), repeats=3)
     rows = [
-        ["numbers (refactor, customize)", shown(numbers), shown(customized), ratio(numbers, customized)],
-        [f"table {options.table:,} × {options.table:,}", shown(pairs), shown(asked), ratio(pairs, asked)],
+        [
+            "numbers (refactor, customize)",
+            format_seconds(numbers),
+            format_seconds(customized),
+            ratio(numbers, customized),
+        ],
+        [
+            f"table {options.table:,} × {options.table:,}",
+            format_seconds(pairs),
+            format_seconds(asked),
+            ratio(pairs, asked),
+        ],
     ]
     return Table(f"{title}: a planar graph of {n:,} vertices", columns, rows)
 
@@ -247,8 +269,11 @@ def device(options: argparse.Namespace) -> Table:
     numbers = ours("refactor", lambda: F.refactor(A), clock=clock)
     closed = ours("all distances", F.closure, clock=clock)
     both = ours("refactor and all distances", lambda: F.refactor(A).closure(), clock=clock)
-    rows = [["numbers (refactor)", shown(numbers), ""]]
-    rows += [[label, shown(took), f"{n * n / took:.2g}"] for label, took in (("all distances", closed), ("both", both))]
+    rows = [["numbers (refactor)", format_seconds(numbers), ""]]
+    rows += [
+        [label, format_seconds(took), f"{n * n / took:.2g}"]
+        for label, took in (("all distances", closed), ("both", both))
+    ]
     return Table(f"On a GPU: {n:,} vertices, all distances in float32 left there", columns, rows)
 
 
@@ -263,11 +288,11 @@ def metis_seconds(A: Any) -> float:
 
 
 def ratio(took: float, reference: float) -> str:
-    return rounded(took / reference, 2) if reference == reference else "—"
+    return format_number(took / reference, 2) if reference == reference else "—"
 
 
 def faster(reference: float, took: float) -> str:
-    return f"{rounded(reference / took, 1)}× faster"
+    return f"{format_number(reference / took, 1)}× faster"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import Table, ours, random_matrix, rounded, run, theirs
+from benchmarks.common import Table, format_number, ours, random_matrix, run, theirs
 from benchmarks.limits import limit
 from benchmarks.packages import has
 
@@ -81,7 +81,15 @@ def products(options: argparse.Namespace) -> Table:
             )
             rate, most = n**3 / seconds / 1e9, limit(name, dtype, threads) / 1e9
             rows.append(
-                [label, dtype, threads, rounded(seconds * 1e3, 1), rate, most, f"{rounded(100 * rate / most, 0)} %"]
+                [
+                    label,
+                    dtype,
+                    threads,
+                    format_number(seconds * 1e3, 1),
+                    rate,
+                    most,
+                    f"{format_number(100 * rate / most, 0)} %",
+                ]
             )
     columns = ["semiring", "dtype", "threads", "ms", "G pairs/s", "limit", "of the limit"]
     return Table(f"Products, n = {n}", columns, rows)
@@ -95,7 +103,7 @@ def peers(options: argparse.Namespace) -> Table:
     rows = [["semiring, 1 thread", rate, "1"]]
     for label, call in _peers(n):
         other = n**3 / theirs(call, repeats=3) / 1e9
-        rows.append([label, other, f"{rounded(rate / other, 1)}×"])
+        rows.append([label, other, f"{format_number(rate / other, 1)}×"])
     return Table(f"Against peers, min_plus float32, n = {n}", ["who", "G pairs/s", "we are faster by"], rows)
 
 

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import Table, random_matrix, rounded, run
+from benchmarks.common import Table, format_number, random_matrix, run
 from semiring.algorithms.schedule import schedule_for
 from semiring.out_of_core.disk import File, FileRows, Memory, System
 from semiring.out_of_core.layout import bytes_moved, format_bytes, parse_bytes
@@ -72,11 +72,11 @@ class _Watch:
     """The progress of a run, which stops after ``stop`` seconds unless that is None."""
 
     def __init__(self, stop: float | None) -> None:
-        self._stop, self._begun = stop, time.perf_counter()
+        self._stop, self._start = stop, time.perf_counter()
         self._reports: list[tuple[float, float]] = []
 
     def __call__(self, computed_pairs: int, total: int) -> None:
-        self._reports.append((time.perf_counter() - self._begun, computed_pairs / total))
+        self._reports.append((time.perf_counter() - self._start, computed_pairs / total))
         if self._stop is not None and self._reports[-1][0] - self._reports[0][0] > self._stop:
             raise KeyboardInterrupt
 
@@ -85,14 +85,14 @@ class _Watch:
 
         The seconds of a stopped run are extrapolated by its progress, and its result is None.
         """
-        self._begun = time.perf_counter()
+        self._start = time.perf_counter()
         try:
             result = run(progress=self)
         except KeyboardInterrupt:
             (first, before), (last, after) = self._reports[0], self._reports[-1]
             whole = last + (1 - after) * (last - first) / (after - before)
             return whole, last / whole, None
-        return time.perf_counter() - self._begun, 1.0, result
+        return time.perf_counter() - self._start, 1.0, result
 
 
 def strips(options: argparse.Namespace) -> Table:
@@ -106,7 +106,7 @@ def strips(options: argparse.Namespace) -> Table:
         alone, _, _ = _Watch(options.stop).seconds(partial(sr.closure, A, out=A, method=METHOD, threads=threads))
         rate = disk_rate(source, n)
         print(f"in memory {alone:.1f} s, the disk {rate / 1e9:.2f} GB/s", file=sys.stderr)
-        table: list[list[Any]] = [["in memory", rounded(alone, 1), "100 %", "", "", "", "", ""]]
+        table: list[list[Any]] = [["in memory", format_number(alone, 1), "100 %", "", "", "", "", ""]]
         for kind in options.rows:
             if kind != "new":
                 np.save(source, random_matrix(n, np.float32, seed=n))
@@ -123,18 +123,20 @@ def strips(options: argparse.Namespace) -> Table:
                 found, why = ended
                 assert np.array_equal(found, A), "the bits differ"
                 rounds = rounds_of(why.reasons)
-                share = f"{rounded(100 * moved / (bytes_moved(n, 4, rounds, kind == 'journal') + 4 * n * n), 0)} %"
+                share = (
+                    f"{format_number(100 * moved / (bytes_moved(n, 4, rounds, kind == 'journal') + 4 * n * n), 0)} %"
+                )
             bound = max(alone, moved / rate)
             table.append(
                 [
                     ROWS[kind],
-                    rounded(seconds, 1),
-                    f"{rounded(100 * alone / seconds, 1)} %",
+                    format_number(seconds, 1),
+                    f"{format_number(100 * alone / seconds, 1)} %",
                     rounds,
-                    rounded(moved / 2**30, 2),
+                    format_number(moved / 2**30, 2),
                     share,
-                    rounded(moved / seconds / 1e9, 2),
-                    rounded(seconds / bound, 2),
+                    format_number(moved / seconds / 1e9, 2),
+                    format_number(seconds / bound, 2),
                 ]
             )
             print(f"{ROWS[kind]}: {seconds:.1f} s, in memory {alone:.1f} s, {rate / 1e9:.2f} GB/s", file=sys.stderr)
@@ -177,7 +179,7 @@ def killed(options: argparse.Namespace) -> Table:
                         share, now = float(line), time.perf_counter()
                         if now - told > 0.1 or share in (1.0,) or share >= stop:
                             told = now
-                            table.append([name, number, rounded(now - start, 2), rounded(100 * share, 1)])
+                            table.append([name, number, format_number(now - start, 2), format_number(100 * share, 1)])
                         if share >= stop:
                             process.kill()
                             break

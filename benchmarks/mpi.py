@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import Table, by_clock, by_synchronized_clock, random_matrix, rounded, run
+from benchmarks.common import Table, by_clock, by_synchronized_clock, format_number, random_matrix, run
 from benchmarks.packages import require
 from semiring import mpi
 from semiring.algorithms.papers.bertoldi import close_rows
@@ -52,7 +52,7 @@ from semiring.kernels.engine import Engine, make_plan
 from semiring.kernels.machines import closure_speed
 from semiring.namespaces import array_namespace
 
-__all__ = ["closures", "fitted", "main", "model", "one", "scaling", "ways"]
+__all__ = ["closures", "fit_model", "main", "model", "one", "scaling", "ways"]
 
 _WARM = 1700  # rows of what is closed first, on a CPU
 METHOD, ROWS = "blocked_floyd_warshall", "row_broadcast"
@@ -71,7 +71,7 @@ def _siblings(processor: int) -> str:
 
 
 @contextmanager
-def _bound(ranks: Any) -> Iterator[None]:
+def _bind_rank(ranks: Any) -> Iterator[None]:
     """Bind this rank to its part of the processors."""
     if not hasattr(os, "sched_setaffinity"):
         yield
@@ -95,12 +95,12 @@ def _bind(processors: Collection[int]) -> None:
             os.sched_setaffinity(task, processors)
 
 
-class _Spent(NamedTuple):
+class _RankCost(NamedTuple):
     """The seconds of a rank, the seconds in which it waited for panels, and the bytes that it received."""
 
     seconds: float
-    waited: float
-    received: int
+    wait_seconds: float
+    received_bytes: int
 
 
 class _Tiles:
@@ -120,25 +120,25 @@ class _Tiles:
         self.ranks = ranks
         self.transport = _transport(ranks, self.grid.shape, options.device)
         own = distribute_rows(ranks, self.grid, held, None if A is None else A[:n, :n], FLOAT)
-        self.own = rank_device(ranks).copy_to_device(own) if options.device else own
-        self._backend = backend_for(self.own, sr.min_plus, FLOAT)
+        self.tile = rank_device(ranks).copy_to_device(own) if options.device else own
+        self._backend = backend_for(self.tile, sr.min_plus, FLOAT)
 
     def engine(self, threads: int) -> Engine:
         """Return the kernels of min-plus without a weight below 0."""
         plan = make_plan(sr.min_plus, FLOAT, nonnegative=True, threads=threads)
         return Engine(self._backend, plan, closure_speed(self._backend.name, FLOAT).panel)
 
-    def spent(self, close: Callable[..., int], grid: Any, threads: int) -> _Spent:
+    def measure(self, close: Callable[..., int], grid: Any, threads: int) -> _RankCost:
         """Close the tiles, all ranks together, and return what that took this rank."""
         engine = self.engine(threads)
         self.ranks.allgather(None)
         waited, received = self._counters()
         start = time.perf_counter()
-        close(engine, self.transport, grid, self.own, diverges=False)
-        self.own[:1, :1].tolist()  # waits for a device
+        close(engine, self.transport, grid, self.tile, diverges=False)
+        self.tile[:1, :1].tolist()  # waits for a device
         seconds = time.perf_counter() - start
         now = self._counters()
-        return _Spent(seconds, now[0] - waited, round(now[1] - received))
+        return _RankCost(seconds, now[0] - waited, round(now[1] - received))
 
     def _counters(self) -> tuple[float, float]:
         return getattr(self.transport, "waiting_seconds", 0.0), getattr(self.transport, "received_bytes", 0)
@@ -152,10 +152,10 @@ def _transport(ranks: Any, shape: tuple[int, int], device: str | None) -> Any:
 
 def _seconds(ranks: Any, A: Any, options: argparse.Namespace, threads: int) -> tuple[float, float, int]:
     """Return the longest seconds of all ranks, the longest wait for panels, and the bytes received."""
-    with _bound(ranks):
+    with _bind_rank(ranks):
         for size in _sizes(options):  # what compiles, or loads kernels, does so before
             tiles = _Tiles(ranks, A, METHOD, options, size)
-            spent = tiles.spent(close_tiles, tiles.grid, threads)
+            spent = tiles.measure(close_tiles, tiles.grid, threads)
     return _of_all(ranks, spent)
 
 
@@ -166,19 +166,19 @@ def _seconds_by_rows(ranks: Any, A: Any, options: argparse.Namespace, threads: i
     return _of_all(ranks, spent)
 
 
-def _by_rows(ranks: Any, A: Any, options: argparse.Namespace, threads: int, size: int | None = None) -> _Spent:
+def _by_rows(ranks: Any, A: Any, options: argparse.Namespace, threads: int, size: int | None = None) -> _RankCost:
     tiles = _Tiles(ranks, A, ROWS, options, size)
     grid, share = tiles.grid, max(1, options.pivots // ranks.size)
     blocks = [(start, min(stop, start + share)) for start, stop in grid.blocks]
     whole = grid.n / max(1, sum(stop - start for start, stop in blocks))
     part = SimpleNamespace(n=grid.n, blocks=blocks, rows=grid.rows)
-    with _bound(ranks):
-        spent = tiles.spent(close_rows, part, threads)
-    return _Spent(whole * spent.seconds, whole * spent.waited, round(whole * spent.received))
+    with _bind_rank(ranks):
+        spent = tiles.measure(close_rows, part, threads)
+    return _RankCost(whole * spent.seconds, whole * spent.wait_seconds, round(whole * spent.received_bytes))
 
 
-def _of_all(ranks: Any, spent: _Spent) -> tuple[float, float, int]:
-    seconds, waited, received = zip(*ranks.allgather(spent), strict=True)
+def _of_all(ranks: Any, cost: _RankCost) -> tuple[float, float, int]:
+    seconds, waited, received = zip(*ranks.allgather(cost), strict=True)
     return max(seconds), max(waited), sum(received)
 
 
@@ -191,7 +191,7 @@ def _block(n: int, options: argparse.Namespace) -> int:
     return blocks[len(blocks) // 2][1] - blocks[len(blocks) // 2][0]
 
 
-def _expected(n: int, grid: tuple[int, int], options: argparse.Namespace) -> float:
+def _model_bytes(n: int, grid: tuple[int, int], options: argparse.Namespace) -> float:
     """Return the bytes that the tiles of all ranks receive in the model."""
     sizes = tiles_bytes(n, grid, _block(n, options))
     return sum(sizes[each] for each in ("rows of pivots", "columns of pivots", "blocks"))
@@ -216,7 +216,7 @@ def closures(options: argparse.Namespace) -> Table:
         for name, method, count in ways if n <= options.rows_up_to else ways[:1]:
             if method == METHOD:
                 seconds, waited, received = _seconds(ranks, A, options, threads=count)
-                expected = _expected(n, grid, options)
+                expected = _model_bytes(n, grid, options)
             else:
                 seconds, waited, received = _seconds_by_rows(ranks, A, options, count)
                 expected = row_broadcast_bytes(n, ranks.size)["pivot rows"]
@@ -226,12 +226,12 @@ def closures(options: argparse.Namespace) -> Table:
                     n,
                     name,
                     count,
-                    rounded(seconds, 3),
-                    rounded(alone / seconds, 2) if alone else "",
-                    rounded(waited, 3),
-                    rounded(received / 2**20, 0),
-                    f"{rounded(100 * received / expected, 0)} %" if expected and received else "",
-                    rounded(seconds / first, 1),
+                    format_number(seconds, 3),
+                    format_number(alone / seconds, 2) if alone else "",
+                    format_number(waited, 3),
+                    format_number(received / 2**20, 0),
+                    f"{format_number(100 * received / expected, 0)} %" if expected and received else "",
+                    format_number(seconds / first, 1),
                 ]
             )
     columns = ["n", "how", "threads", "s", "of one process", "waited, s", "MiB received", "of the model's", "of tiles'"]
@@ -249,7 +249,7 @@ class Fit(NamedTuple):
     t_w: float  # an entry on its way
 
 
-def fitted(ranks: Any, options: argparse.Namespace) -> Fit:
+def fit_model(ranks: Any, options: argparse.Namespace) -> Fit:
     """Fit the model to the slowest rank.
 
     Rows are timed at two sizes, by some pivots, which separates the cost of a pivot from the cost of its pairs.
@@ -262,7 +262,7 @@ def fitted(ranks: Any, options: argparse.Namespace) -> Fit:
         by_synchronized_clock if options.device else by_clock,
     )
     ranks.allgather(None)
-    with _bound(ranks):
+    with _bind_rank(ranks):
         close = partial(sr.closure, there, out=there, method=METHOD, threads=options.threads)
         t_c = min(clock(close) for _ in range(3)) / n**3
     each = []
@@ -296,7 +296,7 @@ LARGE = Fit(1 / 14e12, 1.74e-12, 7.4e-5, 1e-5, 1e-10)
 def model(options: argparse.Namespace) -> Table:
     """Compare the model with this run, and predict larger machines."""
     ranks, table = options.ranks, []
-    grid, fit = grid_shape(ranks.size), fitted(ranks, options)
+    grid, fit = grid_shape(ranks.size), fit_model(ranks, options)
     for n in options.n:
         A = random_matrix(n, np.float32, seed=n) if ranks.rank == 0 else None
         times = tiles_times(n, grid, _block(n, options), fit.t_c, fit.t_s, fit.t_w)
@@ -323,14 +323,14 @@ def one(options: argparse.Namespace) -> Table:
     ranks, n, table = options.ranks, options.n[0], []
     grid = grid_shape(ranks.size)
     A = random_matrix(n, np.float32, seed=n) if ranks.rank == 0 else None
-    fit = fitted(ranks, options)
+    fit = fit_model(ranks, options)
     times = tiles_times(n, grid, _block(n, options), fit.t_c, fit.t_s, fit.t_w)
     seconds, waited, received = _seconds(ranks, A, options, threads=options.threads)
     found = {
         "seconds": seconds,
         "waited": waited,
         "received": received,
-        "expected": _expected(n, grid, options),
+        "expected": _model_bytes(n, grid, options),
         "says": times.seconds,
     }
     if ranks.rank == 0:
@@ -376,14 +376,14 @@ def scaling(options: argparse.Namespace) -> Table | None:
         table.append(
             [
                 size,
-                rounded(seconds, 3),
-                rounded(first * options.many[0] / seconds, 2),
-                f"{rounded(100 * first * options.many[0] / seconds / size, 0)} %",
-                rounded(alone / seconds, 2),
-                rounded(found["waited"], 3),
-                rounded(received / 2**20, 0),
-                f"{rounded(100 * received / found['expected'], 0)} %" if found["expected"] else "",
-                rounded(found["says"], 3),
+                format_number(seconds, 3),
+                format_number(first * options.many[0] / seconds, 2),
+                f"{format_number(100 * first * options.many[0] / seconds / size, 0)} %",
+                format_number(alone / seconds, 2),
+                format_number(found["waited"], 3),
+                format_number(received / 2**20, 0),
+                f"{format_number(100 * received / found['expected'], 0)} %" if found["expected"] else "",
+                format_number(found["says"], 3),
             ]
         )
     columns = ["ranks", "s", "speedup", "efficiency", "of one process", "waited, s", "MiB received", "of the model's"]
@@ -391,8 +391,10 @@ def scaling(options: argparse.Namespace) -> Table | None:
 
 
 def _model_row(name: str, n: int, size: int, says: float, stops: str, seconds: float | None = None) -> list[Any]:
-    measured = ["", ""] if seconds is None else [rounded(seconds, 3), f"{rounded(100 * seconds / says, 0)} %"]
-    return [name, n, size, rounded(says, 3), *measured, rounded(n**3 / says / 1e9, 0, ","), stops]
+    measured = (
+        ["", ""] if seconds is None else [format_number(seconds, 3), f"{format_number(100 * seconds / says, 0)} %"]
+    )
+    return [name, n, size, format_number(says, 3), *measured, format_number(n**3 / says / 1e9, 0, ","), stops]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

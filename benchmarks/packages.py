@@ -15,8 +15,8 @@ __all__ = ["OPTIONAL", "Package", "UnavailableError", "has", "require"]
 class Package:
     """A package to install for a module, and the reason why the dev extras do not install it."""
 
-    def __init__(self, install: str, why: str) -> None:
-        self.install, self.why = install, why
+    def __init__(self, install: str, reason: str) -> None:
+        self.install, self.reason = install, reason
 
 
 _PEER = "another library to compare with, which no test needs"

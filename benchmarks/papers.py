@@ -32,7 +32,7 @@ import numpy as np
 
 import semiring as sr
 from benchmarks.classical import row_parallel, serial
-from benchmarks.common import Table, by_clock, rounded, run
+from benchmarks.common import Table, by_clock, format_number, run
 from benchmarks.gpu import papers as gpu
 from benchmarks.packages import UnavailableError, require
 from benchmarks.paper_numbers import (
@@ -72,17 +72,17 @@ class Timing:
     is_measured: bool = True
 
     def __str__(self) -> str:
-        return _marked(self.seconds, self.is_measured)
+        return _format_time(self.seconds, self.is_measured)
 
     def __truediv__(self, other: Timing) -> str:
         """Return how many times the time of another this is, as a reader sees it."""
-        return _marked(self.seconds / other.seconds, self.is_measured and other.is_measured)
+        return _format_time(self.seconds / other.seconds, self.is_measured and other.is_measured)
 
-    def scaled(self, factor: float) -> Timing:
+    def scale(self, factor: float) -> Timing:
         return Timing(factor * self.seconds, self.is_measured)
 
 
-def _marked(value: float, is_measured: bool = True) -> str:
+def _format_time(value: float, is_measured: bool = True) -> str:
     text = f"{value:,.0f}" if value >= 999.5 else f"{value:.3g}"
     return text if is_measured else f"~{text}"
 
@@ -128,7 +128,7 @@ class _Clocks:
     """
 
     def __init__(self) -> None:
-        self._found: dict[str, dict[int, Timing]] = {}
+        self._series: dict[str, dict[int, Timing]] = {}
 
     def __call__(
         self,
@@ -140,14 +140,14 @@ class _Clocks:
         end = time.perf_counter() + options.limit
         for place, (name, (wished, measure)) in enumerate(requests.items(), 1):
             sizes = set(wished)
-            earlier_times = self._found.get(name, {})
+            earlier_times = self._series.get(name, {})
             if not set(sizes) <= set(earlier_times):
                 remains = end - time.perf_counter()
                 after = len(requests) - place
                 share = remains / (1 + (after if equal else min(after, 1)))
-                self._found[name] = series(sizes, measure, share, earlier_times)
-                print(f"{name}: {', '.join(f'{n}: {t} s' for n, t in self._found[name].items())}", file=sys.stderr)
-        return {name: self._found[name] for name in requests}
+                self._series[name] = series(sizes, measure, share, earlier_times)
+                print(f"{name}: {', '.join(f'{n}: {t} s' for n, t in self._series[name].items())}", file=sys.stderr)
+        return {name: self._series[name] for name in requests}
 
 
 def _clocks(options: argparse.Namespace) -> _Clocks:
@@ -156,17 +156,17 @@ def _clocks(options: argparse.Namespace) -> _Clocks:
     return options.clocks  # type: ignore[no-any-return]
 
 
-def _sizes(options: argparse.Namespace, printed: Iterable[int]) -> list[int]:
+def _sizes(options: argparse.Namespace, paper_sizes: Iterable[int]) -> list[int]:
     """Return the sizes of the paper, or those of ``--sizes``."""
-    return sorted(options.sizes or set(printed))
+    return sorted(options.sizes or set(paper_sizes))
 
 
-def _then(numbers: Mapping[int, float], n: int, factor: float = 1.0) -> str:
-    return _marked(factor * numbers[n]) if n in numbers else "—"
+def _format_number_of_paper(numbers: Mapping[int, float], n: int, factor: float = 1.0) -> str:
+    return _format_time(factor * numbers[n]) if n in numbers else "—"
 
 
-def _ratio(above: Mapping[int, float], below: Mapping[int, float], n: int) -> str:
-    return _marked(above[n] / below[n]) if n in above and n in below else "—"
+def _ratio(numerators: Mapping[int, float], denominators: Mapping[int, float], n: int) -> str:
+    return _format_time(numerators[n] / denominators[n]) if n in numerators and n in denominators else "—"
 
 
 def _needs_gpu() -> None:
@@ -219,11 +219,11 @@ def _lund_smith(options: argparse.Namespace) -> dict[str, dict[int, Timing]]:
 
 
 def _cell(times: Mapping[int, Timing], n: int, factor: float = 1.0) -> str:
-    return str(times[n].scaled(factor)) if n in times else "—"
+    return str(times[n].scale(factor)) if n in times else "—"
 
 
-def _over(above: Mapping[int, Timing], below: Mapping[int, Timing], n: int) -> str:
-    return above[n] / below[n] if n in above and n in below else "—"
+def _ratio_of_timings(numerators: Mapping[int, Timing], denominators: Mapping[int, Timing], n: int) -> str:
+    return numerators[n] / denominators[n] if n in numerators and n in denominators else "—"
 
 
 def lund_smith_times(options: argparse.Namespace) -> Table:
@@ -231,7 +231,7 @@ def lund_smith_times(options: argparse.Namespace) -> Table:
     found, rows = _lund_smith(options), []
     columns = {"CPU": "serial", **{name: name for name in reversed(_TABLE_1)}}
     for n in _sizes(options, LUND_SMITH["lund_smith"]):
-        pairs = [(_then(LUND_SMITH[key], n), _cell(found[name], n)) for key, name in columns.items()]
+        pairs = [(_format_number_of_paper(LUND_SMITH[key], n), _cell(found[name], n)) for key, name in columns.items()]
         rows.append([n, *(cell for pair in pairs for cell in pair)])
     titles = [title for name in columns.values() for title in (f"{name}, then", f"{name}, s")]
     return Table("Lund and Smith, table 1: seconds, then on a Tesla C1060", ["vertices", *titles], rows)
@@ -249,8 +249,8 @@ def lund_smith_ratios(options: argparse.Namespace) -> Table:
     for n in _sizes(options, LUND_SMITH["lund_smith"]):
         row = [n]
         for slow, fast in steps:
-            row += [_ratio(LUND_SMITH[slow], LUND_SMITH[fast], n), _over(found[slow], found[fast], n)]
-        rows.append([*row, _over(found["katz_kider_constants"], found["lund_smith"], n)])
+            row += [_ratio(LUND_SMITH[slow], LUND_SMITH[fast], n), _ratio_of_timings(found[slow], found[fast], n)]
+        rows.append([*row, _ratio_of_timings(found["katz_kider_constants"], found["lund_smith"], n)])
     titles = [title for slow, fast in steps for title in (f"{slow} / {fast}, then", f"{slow} / {fast}")]
     last = "katz_kider_constants / lund_smith"
     return Table("Lund and Smith, figure 7: ratios of times", ["vertices", *titles, last], rows)
@@ -266,11 +266,11 @@ def lund_smith_rates(options: argparse.Namespace) -> Table:
     for name, count in _BYTES.items():
         then = LUND_SMITH[name]
         n = max((n for n in found[name] if n in then and n <= 16384), default=max(found[name]))
-        rate = _marked(n**3 / found[name][n].seconds / 1e9, found[name][n].is_measured)
-        bytes_now = _marked(count * n**3 / found[name][n].seconds / 1e9, found[name][n].is_measured)
+        rate = _format_time(n**3 / found[name][n].seconds / 1e9, found[name][n].is_measured)
+        bytes_now = _format_time(count * n**3 / found[name][n].seconds / 1e9, found[name][n].is_measured)
         old = n**3 / then[n] / 1e9 if n in then else 0.0
-        gain = _marked(then[n] / found[name][n].seconds, found[name][n].is_measured) if old else "—"
-        before = [_marked(old), _marked(count * old)] if old else ["—", "—"]
+        gain = _format_time(then[n] / found[name][n].seconds, found[name][n].is_measured) if old else "—"
+        before = [_format_time(old), _format_time(count * old)] if old else ["—", "—"]
         rows.append([name, n, before[0], rate, gain, before[1], bytes_now])
     columns = ["method", "vertices", "G tasks/s, then", "G tasks/s", "faster by", "GB/s, then", "GB/s"]
     return Table("Lund and Smith, section 5: rates, by 16 bytes a task, 0.5 with tiles", columns, rows)
@@ -338,9 +338,20 @@ def buluc_host(options: argparse.Namespace) -> Table:
     found, rows = _buluc_host(options), []
     serial_, one, all_ = (found[name] for name in ("serial", "recursive, one core", "recursive, all cores"))
     for n in _sizes(options, _SIZES):
-        row = [n, _then(BULUC_HOST["iterative"], n), _cell(serial_, n, 1e3)]
-        row += [_then(BULUC_HOST["recursive"], n), _cell(one, n, 1e3), _over(serial_, one, n)]
-        rows.append([*row, _then(BULUC_PARALLEL, n, 1e3), _cell(all_, n, 1e3), _over(one, all_, n)])
+        row = [n, _format_number_of_paper(BULUC_HOST["iterative"], n), _cell(serial_, n, 1e3)]
+        row += [
+            _format_number_of_paper(BULUC_HOST["recursive"], n),
+            _cell(one, n, 1e3),
+            _ratio_of_timings(serial_, one, n),
+        ]
+        rows.append(
+            [
+                *row,
+                _format_number_of_paper(BULUC_PARALLEL, n, 1e3),
+                _cell(all_, n, 1e3),
+                _ratio_of_timings(one, all_, n),
+            ]
+        )
     columns = ["vertices", "iterative, then", "iterative, ms", "recursive, then", "recursive, ms"]
     columns += ["recursive faster by", "16 cores, then", "all cores, ms", "all cores faster by"]
     title = "Buluç et al., tables 9 and 4: milliseconds on a host, then a Core 2 Duo, and 16 cores of Opterons"
@@ -352,14 +363,14 @@ def buluc_times(options: argparse.Namespace) -> Table:
     found, host, rows = _buluc_gpu(options), _buluc_host(options), []
     for n in _sizes(options, _SIZES):
         for name in reversed(_VERSIONS):
-            row = [name, n, _then(BULUC_GPU[name], n), _cell(found[name], n, 1e3)]
-            row += [_then(BULUC_SPEEDUP[name], n), _over(host["serial"], found[name], n)]
+            row = [name, n, _format_number_of_paper(BULUC_GPU[name], n), _cell(found[name], n, 1e3)]
+            row += [_format_number_of_paper(BULUC_SPEEDUP[name], n), _ratio_of_timings(host["serial"], found[name], n)]
             row += [
-                _over(host["recursive, one core"], found[name], n),
-                _over(host["recursive, all cores"], found[name], n),
+                _ratio_of_timings(host["recursive, one core"], found[name], n),
+                _ratio_of_timings(host["recursive, all cores"], found[name], n),
             ]
             then = BULUC_PARALLEL[n] * 1e3 / BULUC_GPU[name][n] if n in BULUC_PARALLEL else 0.0
-            rows.append([*row[:7], _marked(then) if then else "—", row[7]])
+            rows.append([*row[:7], _format_time(then) if then else "—", row[7]])
     columns = ["method", "vertices", "ms, then", "ms", "speedup, then", "speedup over three loops"]
     columns += ["over one core of rkleene", "over all cores, then", "over all cores"]
     return Table("Buluç et al., tables 1, 2 and 4: the GPU, then a GeForce 8800 Ultra", columns, rows)
@@ -467,13 +478,13 @@ def buluc_energy(options: argparse.Namespace) -> Table:
     host = {n: joules for n in sizes if (joules := _host_joules(n)) is not None}
 
     def efficiency(joules: Mapping[int, float], n: int) -> str:
-        return _marked(n**3 / joules[n] / 1e6) if n in joules else "—"
+        return _format_time(n**3 / joules[n] / 1e6) if n in joules else "—"
 
     rows = []
     for n in sizes:
-        row = [n, _then(BULUC_ENERGY["GPU"], n)]
+        row = [n, _format_number_of_paper(BULUC_ENERGY["GPU"], n)]
         row += [efficiency(result.get(name, {}), n) for name in ("rkleene", "blocked_floyd_warshall")]
-        rows.append([*row, _then(BULUC_ENERGY["host"], n), efficiency(host, n)])
+        rows.append([*row, _format_number_of_paper(BULUC_ENERGY["host"], n), efficiency(host, n)])
     columns = ["vertices", "GPU, then", "rkleene on a GPU", "blocked_floyd_warshall on a GPU", "host, then", "host"]
     return Table("Buluç et al., table 8: millions of pairs a joule, then by data sheets", columns, rows)
 
@@ -494,7 +505,9 @@ def buluc_roofline(options: argparse.Namespace) -> Table:
         bound = min(by_memory, fast)
         limit = "memory" if by_memory < fast else "pairs"
         numbers = [rate / 1e9, by_memory / 1e9, fast / 1e9]
-        rows.append([name, f"{count:.3g}", *map(_marked, numbers), limit, f"{rounded(100 * rate / bound, 0)} %"])
+        rows.append(
+            [name, f"{count:.3g}", *map(_format_time, numbers), limit, f"{format_number(100 * rate / bound, 0)} %"]
+        )
     columns = ["method", "bytes a pair", "G pairs/s", "memory allows", "products make", "nearer bound", "of that bound"]
     title = f"A roofline: n = {n}, memory at {wide / 1e9:,.0f} GB/s, products at {fast / 1e9:,.0f} G pairs/s"
     return Table(title, columns, rows)
@@ -536,9 +549,9 @@ def bertoldi_ranks(options: argparse.Namespace) -> Table:
             took = Timing(told["seconds"])
             speedup = alone.seconds / took.seconds
             row = [way, size, "yes" if size > _cores() else "no", str(took), alone / took]
-            row += [_marked(100 * speedup / size, alone.is_measured) + " %"]
-            row += [rounded(told["waited"], 3), f"{100 * told['waited'] / told['seconds']:.0f} %"]
-            rows.append([*row, rounded(told["received"] / 2**20, 0)])
+            row += [_format_time(100 * speedup / size, alone.is_measured) + " %"]
+            row += [format_number(told["waited"], 3), f"{100 * told['waited'] / told['seconds']:.0f} %"]
+            rows.append([*row, format_number(told["received"] / 2**20, 0)])
     columns = ["how", "ranks", "more than cores", "s", "speedup over three loops", "efficiency"]
     columns += ["waited, s", "share that waited", "MiB received"]
     return Table(f"Bertoldi, figures 2 to 4: n = {n}, one thread a rank; three loops took {alone} s", columns, rows)
@@ -551,7 +564,14 @@ def bertoldi_bytes(options: argparse.Namespace) -> Table:
         says = row_broadcast_bytes(n, size)
         received = found["rows"]["received"]
         share = f"{100 * received / says['pivot rows']:.0f} %" if says["pivot rows"] else "—"
-        rows.append([size, *(rounded(each / 2**20, 0) for each in says.values()), rounded(received / 2**20, 0), share])
+        rows.append(
+            [
+                size,
+                *(format_number(each / 2**20, 0) for each in says.values()),
+                format_number(received / 2**20, 0),
+                share,
+            ]
+        )
     columns = ["ranks", "n, MiB received", "scatter, MiB received", "pivot rows, MiB received", "gather, MiB received"]
     columns += ["pivot rows counted, MiB received", "of the formula"]
     return Table(f"Bertoldi, table 1: n = {n}, float32", columns, rows)
@@ -582,11 +602,13 @@ def bertoldi_threads(options: argparse.Namespace) -> Table:
         first = found[f"dynamic, {min(counts)} threads"][n]
         for threads in counts:
             free, fixed = (found[f"{schedule}, {threads} threads"][n] for schedule in ("dynamic", "static"))
-            row = [n, threads, _then(BERTOLDI_THREADS.get(n, {}), threads), _cell({n: free}, n, 1e3)]
+            row = [n, threads, _format_number_of_paper(BERTOLDI_THREADS.get(n, {}), threads), _cell({n: free}, n, 1e3)]
             speedup = first / free
             efficiency = 100 * first.seconds / free.seconds * min(counts) / threads
             measured = first.is_measured and free.is_measured
-            rows.append([*row, _cell({n: fixed}, n, 1e3), fixed / free, speedup, f"{_marked(efficiency, measured)} %"])
+            rows.append(
+                [*row, _cell({n: fixed}, n, 1e3), fixed / free, speedup, f"{_format_time(efficiency, measured)} %"]
+            )
     columns = ["vertices", "threads", "dynamic, then", "dynamic, ms", "static, ms", "static / dynamic"]
     return Table(
         "Bertoldi, table 4: algorithm 3 by threads, milliseconds, then a Core i7-9700K",
@@ -610,7 +632,11 @@ def bertoldi_blocks(options: argparse.Namespace) -> Table:
         row: list[Any] = [n]
         for count in threads:
             shared, direct = (found[name(kernel, count)] for kernel in ("bertoldi_cuda_shared", "bertoldi_cuda"))
-            row += [_then(BERTOLDI_BLOCKS.get(n, {}), count), _cell(shared, n, 1e3), _cell(direct, n, 1e3)]
+            row += [
+                _format_number_of_paper(BERTOLDI_BLOCKS.get(n, {}), count),
+                _cell(shared, n, 1e3),
+                _cell(direct, n, 1e3),
+            ]
         rows.append(row)
     columns = [f"{count} threads, {of}" for count in threads for of in ("then", "shared, ms", "direct, ms")]
     title = "Bertoldi, table 5: milliseconds by threads of a block, then an RTX 2070 Super"
@@ -648,9 +674,12 @@ def gaioso_times(options: argparse.Namespace) -> Table:
     for n in _sizes(options, _GAIOSO_SIZES):
         means = {name: _mean(found, name, n) for name in _COMPARED}
         alone = found["serial, figure 10"][n]
-        row = [n, *(str(means[name].scaled(1e3)) for name in _COMPARED)]
-        row += [_then(GAIOSO_RATIOS["serial"], n), alone / means["gaioso"]]
-        row += [_then(GAIOSO_RATIOS["harish_narayanan"], n), means["harish_narayanan"] / means["gaioso"]]
+        row = [n, *(str(means[name].scale(1e3)) for name in _COMPARED)]
+        row += [_format_number_of_paper(GAIOSO_RATIOS["serial"], n), alone / means["gaioso"]]
+        row += [
+            _format_number_of_paper(GAIOSO_RATIOS["harish_narayanan"], n),
+            means["harish_narayanan"] / means["gaioso"],
+        ]
         rows.append([*row, means["katz_kider"] / means["gaioso"]])
     columns = ["vertices", *(f"{name}, ms" for name in _COMPARED), "over one core, then", "over one core"]
     columns += ["over harish_narayanan, then", "over harish_narayanan", "over katz_kider"]
@@ -667,7 +696,7 @@ def gaioso_densities(options: argparse.Namespace) -> Table:
             mean = _mean(found, name, n)
             most = max(abs(time.seconds / mean.seconds - 1) for time in each)
             differs = f"{100 * most:.1f} %" if all(time.is_measured for time in each) else "—"
-            rows.append([name, n, *(str(t.scaled(1e3)) for t in [*each, mean]), differs])
+            rows.append([name, n, *(str(t.scale(1e3)) for t in [*each, mean]), differs])
     columns = ["method", "vertices", *(f"{edges} edges, ms" for edges in _EDGES), "mean, ms", "most differ by"]
     return Table("Gaioso and others, section VI: milliseconds by edges a vertex", columns, rows)
 
@@ -682,7 +711,7 @@ def gaioso_blocks(options: argparse.Namespace) -> Table:
         row: list[Any] = [count]
         for name, usual in by_default.items():
             took = Timing(gpu.seconds(name, n, blocks=count))
-            row += [str(took.scaled(1e3)), took / usual]
+            row += [str(took.scale(1e3)), took / usual]
         rows.append(row)
     columns = ["blocks", "gaioso, ms", "of its default", "gaioso_256, ms", "of the default of gaioso_256"]
     return Table(f"Gaioso and others, section V: blocks a multiprocessor, n = {n}", columns, rows)

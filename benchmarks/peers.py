@@ -48,10 +48,10 @@ class Peer:
     ``whole``: it answers for all vertices alone, whatever the sources; ``largest``: of at most so many vertices.
     """
 
-    who: str
+    name: str
     ask: Callable[[np.ndarray], Any]
     rows: Callable[[Any], Any] = np.asarray
-    whole: bool = False
+    answers_all_only: bool = False
     largest: int = sys.maxsize
 
 
@@ -100,7 +100,7 @@ def acyclic(vertices: int, scale: float) -> Iterator[Graph]:
     yield f"acyclic, {n:,}", _of_edges(n, tails, heads, 1.0)
 
 
-def scattered(scale: float) -> Iterator[Graph]:
+def many_components(scale: float) -> Iterator[Graph]:
     """Generate a directed graph with 1.5 edges a vertex: one large component and many small ones."""
     n = round(16384 * scale)
     yield f"random, {n:,}", _of_edges(n, *np.random.default_rng(3).integers(0, n, (2, 3 * n // 2)), 1.0)
@@ -188,14 +188,14 @@ def _shortest(A: Any, alike: bool) -> Peers:
     from scipy.sparse import csgraph
 
     n, (tails, heads, weights) = A.shape[0], _lists(A)
-    yield Peer("SciPy, dijkstra", lambda some: csgraph.dijkstra(A, indices=some, unweighted=alike))
+    yield Peer("SciPy, dijkstra", lambda sources: csgraph.dijkstra(A, indices=sources, unweighted=alike))
     if alike:
-        yield Peer("SciPy, breadth_first_order", lambda some: [_hops(A, v) for v in some])
+        yield Peer("SciPy, breadth_first_order", lambda sources: [_hops(A, v) for v in sources])
     if has("igraph"):
         import igraph
 
         graph = igraph.Graph(n, _edges(A), directed=True)
-        yield Peer("igraph, distances", lambda some: graph.distances(some.tolist(), weights=None if alike else weights))
+        yield Peer("igraph, distances", lambda sources: graph.distances(sources.tolist(), weights=None if alike else weights))
     if has("networkit"):
         import networkit
 
@@ -204,7 +204,7 @@ def _shortest(A: Any, alike: bool) -> Peers:
         kit = networkit.GraphFromCoo((np.array(weights, float), ends), n=n, weighted=not alike, directed=True)
         yield Peer(
             "NetworKit, SPSP",
-            lambda some: networkit.distance.SPSP(kit, some.tolist()).run(),
+            lambda sources: networkit.distance.SPSP(kit, sources.tolist()).run(),
             lambda ran: (D := np.array(ran.getDistances(asarray=True)), np.where(D > 1e300, np.inf, D))[1],
         )
     if has("rustworkx"):
@@ -216,16 +216,16 @@ def _shortest(A: Any, alike: bool) -> Peers:
         if alike:
             yield Peer(
                 "rustworkx, distance_matrix",
-                lambda some: rustworkx.distance_matrix(digraph, null_value=np.inf),
+                lambda sources: rustworkx.distance_matrix(digraph, null_value=np.inf),
                 lambda D: D[_spread(n, _CHECKED)],
-                whole=True,
+                answers_all_only=True,
             )
         else:
             yield Peer(
                 "rustworkx, all_pairs_dijkstra",
-                lambda some: rustworkx.all_pairs_dijkstra_path_lengths(digraph, float),
+                lambda sources: rustworkx.all_pairs_dijkstra_path_lengths(digraph, float),
                 lambda answers: _from_named([{v: 0.0} | dict(answers[v]) for v in _spread(n, _CHECKED)], n, np.inf),
-                whole=True,
+                answers_all_only=True,
             )
     if has("networkx"):
         import networkx as nx
@@ -234,16 +234,16 @@ def _shortest(A: Any, alike: bool) -> Peers:
         single = nx.single_source_shortest_path_length if alike else nx.single_source_dijkstra_path_length
         yield Peer(
             f"NetworkX, {single.__name__}",
-            lambda some: [dict(single(named, v)) for v in some.tolist()],
+            lambda sources: [dict(single(named, v)) for v in sources.tolist()],
             lambda answers: _from_named(answers, n, np.inf),
         )
     if has("graphblas"):
         import graphblas as gb
 
         matrix = gb.io.from_scipy_sparse(A.tocoo())
-        ask = _levels if alike else partial(_relaxed, gb.semiring.min_plus, gb.binary.min, 0.0)
+        ask = _levels if alike else partial(_relax, gb.semiring.min_plus, gb.binary.min, 0.0)
         who = "python-graphblas, any_pair" if alike else "python-graphblas, min_plus"
-        yield Peer(who, lambda some: ask(matrix, some), lambda D: D.to_dense(np.inf))
+        yield Peer(who, lambda sources: ask(matrix, sources), lambda D: D.to_dense(np.inf))
 
 
 def _hops(A: Any, source: int) -> np.ndarray:
@@ -258,7 +258,7 @@ def _hops(A: Any, source: int) -> np.ndarray:
     return hops
 
 
-def _relaxed(product: Any, best: Any, start: float, matrix: Any, sources: np.ndarray) -> Any:
+def _relax(product: Any, best: Any, start: float, matrix: Any, sources: np.ndarray) -> Any:
     """Run Bellman-Ford from some vertices at once as python-graphblas does: products until nothing changes."""
     import graphblas as gb
 
@@ -285,7 +285,7 @@ def _levels(matrix: Any, sources: np.ndarray, product: str = "any_pair") -> Any:
     return D
 
 
-def _reached(A: Any) -> Peers:
+def _reachability(A: Any) -> Peers:
     """Yield the libraries that compute which vertices each vertex reaches, itself included."""
     from scipy.sparse.csgraph import breadth_first_order
 
@@ -293,7 +293,7 @@ def _reached(A: Any) -> Peers:
     sets = partial(_from_sets, n=n)
     yield Peer(
         "SciPy, breadth_first_order",
-        lambda some: [breadth_first_order(A, v, return_predecessors=False) for v in some],
+        lambda sources: [breadth_first_order(A, v, return_predecessors=False) for v in sources],
         sets,
     )
     if has("igraph"):
@@ -301,7 +301,7 @@ def _reached(A: Any) -> Peers:
 
         graph = igraph.Graph(n, _edges(A), directed=True)
         yield Peer(
-            "igraph, subcomponent", lambda some: [graph.subcomponent(v, mode="out") for v in some.tolist()], sets
+            "igraph, subcomponent", lambda sources: [graph.subcomponent(v, mode="out") for v in sources.tolist()], sets
         )
     if has("rustworkx"):
         import rustworkx
@@ -311,19 +311,19 @@ def _reached(A: Any) -> Peers:
         digraph.add_edges_from_no_data(_edges(A))
         yield Peer(
             "rustworkx, descendants",
-            lambda some: [rustworkx.descendants(digraph, v) | {v} for v in some.tolist()],
+            lambda sources: [rustworkx.descendants(digraph, v) | {v} for v in sources.tolist()],
             sets,
         )
     if has("networkx"):
         import networkx as nx
 
         named = nx.from_scipy_sparse_array(A, create_using=nx.DiGraph)
-        yield Peer("NetworkX, descendants", lambda some: [nx.descendants(named, v) | {v} for v in some.tolist()], sets)
+        yield Peer("NetworkX, descendants", lambda sources: [nx.descendants(named, v) | {v} for v in sources.tolist()], sets)
         yield Peer(
             "NetworkX, transitive_closure",
-            lambda some: nx.transitive_closure(named, reflexive=True),
+            lambda sources: nx.transitive_closure(named, reflexive=True),
             lambda closed: _from_sets([closed[v] for v in _spread(n, _CHECKED).tolist()], n),
-            whole=True,
+            answers_all_only=True,
             largest=_CLOSED,
         )
     if has("graphblas"):
@@ -341,14 +341,14 @@ def _reached(A: Any) -> Peers:
 
         yield Peer(
             "python-graphblas, lor_land by levels",
-            lambda some: _levels(edges, some, "lor_land"),
+            lambda sources: _levels(edges, sources, "lor_land"),
             lambda D: np.isfinite(D.to_dense(np.inf)),
         )
         yield Peer(
             "python-graphblas, squares in lor_land",
             squares,
             lambda R: R[_spread(n, _CHECKED).tolist(), :].new().to_dense(False),
-            whole=True,
+            answers_all_only=True,
             largest=_CLOSED,
         )
 
@@ -366,17 +366,22 @@ def _capacities(A: Any) -> Peers:
     pairs = squareform(apart, checks=False)
     width = np.r_[np.inf, widths[::-1], 0]  # by how far apart the vertices are
 
-    def linked(_: Any) -> Any:
+    def cluster(_: Any) -> Any:
         return squareform(cophenet(linkage(pairs, "single")))
 
-    yield Peer("SciPy, linkage and cophenet", linked, lambda D: width[D.astype(int)][_spread(n, _CHECKED)], whole=True)
+    yield Peer(
+        "SciPy, linkage and cophenet",
+        cluster,
+        lambda D: width[D.astype(int)][_spread(n, _CHECKED)],
+        answers_all_only=True,
+    )
     if has("networkx"):
         import networkx as nx
 
         tree = nx.maximum_spanning_tree(nx.from_scipy_sparse_array(A))
         yield Peer(
             "NetworkX, down its spanning tree",
-            lambda some: [_down(tree, v) for v in some.tolist()],
+            lambda sources: [_bottlenecks_from(tree, v) for v in sources.tolist()],
             lambda answers: _from_named(answers, n, 0.0),
         )
     if has("graphblas") and 50 * A.nnz < n * n:  # as many products as the tree is deep
@@ -385,12 +390,12 @@ def _capacities(A: Any) -> Peers:
         matrix = gb.io.from_scipy_sparse(entries)
         yield Peer(
             "python-graphblas, max_min",
-            lambda some: _relaxed(gb.semiring.max_min, gb.binary.max, np.inf, matrix, some),
+            lambda sources: _relax(gb.semiring.max_min, gb.binary.max, np.inf, matrix, sources),
             lambda D: D.to_dense(0.0),
         )
 
 
-def _down(tree: Any, source: int) -> dict[int, float]:
+def _bottlenecks_from(tree: Any, source: int) -> dict[int, float]:
     """Return the narrowest edge on the path from a vertex of a tree to each other vertex."""
     found, waiting = {source: np.inf}, [source]
     while waiting:
@@ -410,13 +415,13 @@ def _spread(n: int, count: int) -> np.ndarray:
     return np.linspace(0, n - 1, min(n, count), dtype=int)
 
 
-def _timed(peer: Peer, A: Any, expected: Any, limit: float) -> str:
+def _time_peer(peer: Peer, A: Any, expected: Any, limit: float) -> str:
     """Compare the answer of the library, and return its time for all vertices, marked if it is estimated."""
     n = A.shape[0]
     few = _spread(n, _CHECKED)
     if n > peer.largest:
         return "—"
-    if not peer.whole:
+    if not peer.answers_all_only:
         peer.ask(few[:1])  # what it loads at first
         if few.size * by_clock(lambda: peer.ask(few[:1])) > 4 * limit:
             few = few[:1]
@@ -424,11 +429,11 @@ def _timed(peer: Peer, A: Any, expected: Any, limit: float) -> str:
     took, some = by_clock(lambda: answer.append(peer.ask(few))), few
     rows = np.asarray(peer.rows(answer.pop()))
     if not np.allclose(rows, expected[few], rtol=1e-5, atol=0):
-        raise AssertionError(f"{peer.who} finds something else")
-    while not peer.whole and some.size < n and 2 * took < limit:
+        raise AssertionError(f"{peer.name} finds something else")
+    while not peer.answers_all_only and some.size < n and 2 * took < limit:
         some = _spread(n, int(some.size * min(16, limit / took)))
         took = by_clock(lambda some=some: peer.ask(some))  # type: ignore[misc]
-    estimated = not peer.whole and some.size < n
+    estimated = not peer.answers_all_only and some.size < n
     return f"{'≈ ' * estimated}{milliseconds(took * (n / some.size if estimated else 1))}"
 
 
@@ -454,8 +459,8 @@ def _compare_libraries(
                 continue
             expected = close(given, threads=2)
             for peer in peers(A):
-                rows.setdefault(peer.who, {})[name] = _timed(peer, A, expected, options.limit)
-                print(f"{title}: {name}: {peer.who}: {rows[peer.who][name]} ms", file=sys.stderr, flush=True)
+                rows.setdefault(peer.name, {})[name] = _time_peer(peer, A, expected, options.limit)
+                print(f"{title}: {name}: {peer.name}: {rows[peer.name][name]} ms", file=sys.stderr, flush=True)
     cells = [[who, *(found.get(name, "—") for name in names)] for who, found in rows.items()]
     return Table(f"{title}, ms", ["", *names], cells)
 
@@ -463,17 +468,17 @@ def _compare_libraries(
 def _bits(A: Any, threads: int) -> Any:
     entries = A.tocoo()
     closed = sr.closure(sr.BitMatrix.from_edges(entries.row, entries.col, A.shape), "boolean", threads=threads)
-    return _Unpacked(closed)
+    return _UnpackedRows(closed)
 
 
-class _Unpacked:
+class _UnpackedRows:
     """The closure of packed bits, whose rows can be read as an array."""
 
-    def __init__(self, closed: Any) -> None:
-        self._closed = closed
+    def __init__(self, closure: Any) -> None:
+        self._closure = closure
 
     def __getitem__(self, rows: np.ndarray) -> np.ndarray:
-        return np.concatenate([self._closed[int(row) : int(row) + 1].unpack() for row in rows])
+        return np.concatenate([self._closure[int(row) : int(row) + 1].unpack() for row in rows])
 
 
 def _alike(make: Callable[[float], Iterator[Graph]], scale: float) -> Iterator[Graph]:
@@ -504,8 +509,8 @@ def hops(options: argparse.Namespace) -> Table:
 def reachability(options: argparse.Namespace) -> Table:
     """Compare libraries by the vertices that each vertex reaches."""
     usa = partial(grid, "case_SyntheticUSA", "grid of the USA")
-    graphs = (partial(acyclic, _CLOSED), partial(acyclic, 16384), scattered, usa)
-    return _compare_libraries("What reaches what", graphs, _bits, _reached, options)
+    graphs = (partial(acyclic, _CLOSED), partial(acyclic, 16384), many_components, usa)
+    return _compare_libraries("What reaches what", graphs, _bits, _reachability, options)
 
 
 def widest(options: argparse.Namespace) -> Table:

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import Clock, Table, by_clock, ours, run, shown
+from benchmarks.common import Clock, Table, by_clock, format_seconds, ours, run
 
-__all__ = ["KINDS", "Call", "main", "tables_of", "within"]
+__all__ = ["KINDS", "Call", "main", "max_ratio_for", "tables_of"]
 
 KINDS = (
     *((name, dtype) for name in ("min_plus", "max_plus", "max_min") for dtype in ("float32", "float64", "int32")),
@@ -29,10 +29,10 @@ KINDS = (
 SIGNED = tuple((name, dtype) for name in ("min_plus", "max_plus") for dtype in ("float32", "float64", "int32"))
 SIZES, SMALL_SIZES = (256, 512, 1024, 2048), (4, 16, 64, 128)
 STACK = (1000, 32)  # matrices, and their rows
-Call = tuple[str, float, Callable[[], Any]]  # its label, `within`, and itself
+Call = tuple[str, float, Callable[[], Any]]  # its label, `max_ratio_for` it, and itself
 
 
-def within(n: int) -> float:
+def max_ratio_for(n: int) -> float:
     """Return the ratio to the time of the earlier library that a call may take."""
     return 1.02 if n >= 256 else 1.25
 
@@ -67,34 +67,34 @@ def products(options: argparse.Namespace) -> Iterator[Call]:
             A = operand(name, dtype, (n, n))
             B, C = A[::-1].copy(), np.empty_like(A)
             label = f"matmul, {name}, {dtype}, n = {n}"
-            yield label, within(n), lambda A=A, B=B, C=C, name=name: sr.matmul(A, B, name, out=C)
+            yield label, max_ratio_for(n), lambda A=A, B=B, C=C, name=name: sr.matmul(A, B, name, out=C)
 
 
 def closures(options: argparse.Namespace) -> Iterator[Call]:
     for n in options.sizes:
         for said, name, A in _operands(n, n):
             D = np.empty_like(A)
-            yield f"closure, {said}, n = {n}", within(n), lambda A=A, D=D, name=name: sr.closure(A, name, out=D)
+            yield f"closure, {said}, n = {n}", max_ratio_for(n), lambda A=A, D=D, name=name: sr.closure(A, name, out=D)
 
 
 def small(options: argparse.Namespace) -> Iterator[Call]:
     for n in options.small:
         for said, name, A in _operands(n, n):
-            yield f"closure, {said}, n = {n}", within(n), lambda A=A, name=name: sr.closure(A, name)
-            yield f"matmul, {said}, n = {n}", within(n), lambda A=A, name=name: sr.matmul(A, A, name)
+            yield f"closure, {said}, n = {n}", max_ratio_for(n), lambda A=A, name=name: sr.closure(A, name)
+            yield f"matmul, {said}, n = {n}", max_ratio_for(n), lambda A=A, name=name: sr.matmul(A, A, name)
 
 
 def stacks(options: argparse.Namespace) -> Iterator[Call]:
     count, n = options.stack
     for said, name, A in _operands(count, n, n):
-        yield f"closure, {said}, {count:,} of n = {n}", within(n), lambda A=A, name=name: sr.closure(A, name)
+        yield f"closure, {said}, {count:,} of n = {n}", max_ratio_for(n), lambda A=A, name=name: sr.closure(A, name)
 
 
 def paths(options: argparse.Namespace) -> Iterator[Call]:
     for n in (*options.small, *options.sizes):
         for said, name, A in _operands(n, n):
             if name == "min_plus":
-                yield f"shortest_paths, {said}, n = {n}", within(n), lambda A=A: sr.shortest_paths(A)
+                yield f"shortest_paths, {said}, n = {n}", max_ratio_for(n), lambda A=A: sr.shortest_paths(A)
 
 
 def csgraph(options: argparse.Namespace) -> Iterator[Call]:
@@ -120,7 +120,7 @@ def csgraph(options: argparse.Namespace) -> Iterator[Call]:
             ("dijkstra, sparse", compat.dijkstra, sparse, {}),
         ):
             call = lambda function=function, graph=graph, keywords=keywords: function(graph, **keywords)  # noqa: E731
-            yield f"{label}, n = {n}", within(n), call
+            yield f"{label}, n = {n}", max_ratio_for(n), call
 
 
 def tables_of(
@@ -128,17 +128,17 @@ def tables_of(
 ) -> dict[str, Callable[[argparse.Namespace], Table]]:
     """Return the tables for `run`: for each function, by its name, the table of its calls."""
 
-    def measured(calls: Callable[[argparse.Namespace], Iterator[Call]], options: argparse.Namespace) -> Table:
+    def measure(calls: Callable[[argparse.Namespace], Iterator[Call]], options: argparse.Namespace) -> Table:
         if "threads" in options:
             sr.set_threads(options.threads)
         rows = [
-            (label, shown(ours(label, call, clock=clock, within=bound)))
+            (label, format_seconds(ours(label, call, clock=clock, max_ratio=bound)))
             for label, bound, call in calls(options)
             if options.calls in label
         ]
         return Table(calls.__name__.replace("_", " "), ["call", "time"], rows)
 
-    return {calls.__name__: lambda options, calls=calls: measured(calls, options) for calls in kinds}  # type: ignore[misc]
+    return {calls.__name__: lambda options, calls=calls: measure(calls, options) for calls in kinds}  # type: ignore[misc]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

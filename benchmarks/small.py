@@ -14,7 +14,7 @@ import numpy as np
 
 import semiring as sr
 from benchmarks.closure import graph
-from benchmarks.common import Table, at_most, fresh, ours, rounded, run, theirs
+from benchmarks.common import Table, at_most, format_number, fresh, ours, run, theirs
 
 __all__ = ["main"]
 
@@ -31,16 +31,18 @@ def _compare_with_scipy(
         A = graph(n, np.float64)
         rounds = 1 if at_most(1) == 0 else max(1, 20_000 // n**2)
 
-        def repeated(function: Callable[[Any], Any], A: Any = A, rounds: int = rounds) -> Callable[[], None]:
+        def repeat(function: Callable[[Any], Any], A: Any = A, rounds: int = rounds) -> Callable[[], None]:
             def calls() -> None:
                 for _ in range(rounds):
                     function(A)
 
             return calls
 
-        mine = ours(f"{title}, n = {n}", repeated(call), seconds=0.3) / rounds
-        other = theirs(repeated(lambda A: floyd_warshall(A, **keywords)), seconds=0.3) / rounds
-        rows.append([n, rounded(mine * 1e6, 1), rounded(other * 1e6, 1), f"{rounded(other / mine, 1)}×"])
+        mine = ours(f"{title}, n = {n}", repeat(call), seconds=0.3) / rounds
+        other = theirs(repeat(lambda A: floyd_warshall(A, **keywords)), seconds=0.3) / rounds
+        rows.append(
+            [n, format_number(mine * 1e6, 1), format_number(other * 1e6, 1), f"{format_number(other / mine, 1)}×"]
+        )
     return Table(f"{title}, float64, against scipy floyd_warshall", ["n", "ours, µs", "SciPy, µs", "faster by"], rows)
 
 
@@ -59,8 +61,11 @@ def starting(_: argparse.Namespace) -> Table:
     clock = "import time; import {}; t = time.perf_counter(); {}; print(time.perf_counter() - t)"
     product = "import semiring as sr; A = numpy.ones((64, 64), numpy.float32); sr.matmul(A, A)"
     rows = [
-        ["import semiring, beyond NumPy", rounded(1e3 * fresh(clock.format("numpy", "import semiring")), 0)],
-        ["import and first product, beyond Numba", rounded(1e3 * fresh(clock.format("numpy, numba", product)), 0)],
+        ["import semiring, beyond NumPy", format_number(1e3 * fresh(clock.format("numpy", "import semiring")), 0)],
+        [
+            "import and first product, beyond Numba",
+            format_number(1e3 * fresh(clock.format("numpy, numba", product)), 0),
+        ],
     ]
     return Table("Starting, kernels in the cache", ["what", "ms"], rows)
 
@@ -90,7 +95,13 @@ def memory(options: argparse.Namespace) -> Table:
         )
         extra, matrix = fresh(code, 1), size * n * n
         rows.append(
-            [what, n, rounded(matrix / 2**20, 0), rounded(extra / 2**20, 0), f"{rounded(1 + extra / matrix, 3)}×"]
+            [
+                what,
+                n,
+                format_number(matrix / 2**20, 0),
+                format_number(extra / 2**20, 0),
+                f"{format_number(1 + extra / matrix, 3)}×",
+            ]
         )
     columns = ["what", "n", "matrix, MiB", "beyond it, MiB", "peak"]
     return Table("Peak memory of closure(A, out=A)", columns, rows)

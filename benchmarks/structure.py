@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import Table, at_most, by_clock, comparing, milliseconds, ours, rounded, run, theirs
+from benchmarks.common import Table, at_most, by_clock, comparing, format_number, milliseconds, ours, run, theirs
 from benchmarks.factor import planar_graph
 from semiring.testing import graphs as random_graphs
 
@@ -94,7 +94,7 @@ def thirty(n: int) -> Iterator[Graph]:
     yield "complete, sums of products", (W / (2000 * n)).astype(np.float32), "plus_times"
 
 
-def chosen(A: Any, semiring: str) -> str:
+def chosen_method(A: Any, semiring: str) -> str:
     """Return the method that closes the matrix or its largest part."""
     _, explanation = sr.closure(A, semiring, explain=True)
     applied = [link.step for link in explanation.chain if link.applies]
@@ -113,7 +113,7 @@ def graphs(options: argparse.Namespace) -> Table:
             calls.append(partial(sr.closure, A, method="johnson"))
         auto, *others = _in_turn(name, calls)
         times = [*map(milliseconds, (auto, *others)), "—"][:3]
-        rows.append([name, chosen(A, semiring), *times, f"{rounded(auto / min(others), 2)}×"])
+        rows.append([name, chosen_method(A, semiring), *times, f"{format_number(auto / min(others), 2)}×"])
     title = f"Closures of graphs of {options.vertices} vertices, ms"
     return Table(title, ["graph", "chosen", "auto", "dense", "Dijkstra", "auto : best"], rows)
 
@@ -137,7 +137,7 @@ def steps(threads: int, options: argparse.Namespace) -> Table:
         call: Callable[..., Any] = partial(sr.closure, A, semiring, threads=threads)
         dense = partial(sr.closure, A if other is None else other, semiring, threads=threads, structure=False)
         spared, whole = ours(name, call, repeats=5, seconds=1.0), theirs(dense, repeats=3, seconds=0.0)
-        rows.append([name, *map(milliseconds, (spared, whole)), f"{rounded(whole / spared, 1)}×", f"{aim}×"])
+        rows.append([name, *map(milliseconds, (spared, whole)), f"{format_number(whole / spared, 1)}×", f"{aim}×"])
     title = f"Closures of {options.vertices} vertices by {threads} thread{'s' * (threads > 1)}, ms"
     return Table(title, ["graph", "with structure", "without", "ratio", "aim"], rows)
 
@@ -180,7 +180,7 @@ def planar(options: argparse.Namespace) -> Table:
     search = theirs(lambda: csgraph.dijkstra(A, indices=some), repeats=1, seconds=0.0) * A.shape[0] / some.size
     whole = float("nan") if comparing() else by_clock(partial(sr.closure, _dense(A), threads=2, structure=False))
     for who, took, aim in (("Dijkstra of SciPy, by 256 sources", search, 20), ("the dense closure", whole, 40)):
-        rows.append([who, *map(milliseconds, (spared, took)), f"{rounded(took / spared, 1)}×", f"{aim}×"])
+        rows.append([who, *map(milliseconds, (spared, took)), f"{format_number(took / spared, 1)}×", f"{aim}×"])
     title = f"All distances of a Delaunay triangulation of {A.shape[0]} vertices, two threads, ms"
     return Table(title, ["against", "with structure", "without", "ratio", "aim"], rows)
 

@@ -53,21 +53,21 @@ def messages(folders: tuple[str, ...] = PACKAGES) -> Iterator[Message]:
 def _messages_of(file: Path) -> Iterator[Message]:
     tree = ast.parse(file.read_text(encoding="utf-8"))
     name = str(file.relative_to(ROOT))
-    covered: set[ast.AST] = set(_docstrings(tree))
+    visited: set[ast.AST] = set(_docstrings(tree))
     result: list[Message] = []
     for node in ast.walk(tree):  # outer nodes come before inner ones
-        if node in covered:
+        if node in visited:
             continue
         kind = _kind(node)
         if kind is not None:
             assert isinstance(node, ast.Call)
             text = " | ".join(filter(None, map(_text, [*node.args, *(key.value for key in node.keywords)])))
-            covered.update(inner for inner in ast.walk(node))
+            visited.update(inner for inner in ast.walk(node))
             if text:
                 result.append(Message(name, node.lineno, kind, text))
         elif isinstance(node, ast.BinOp | ast.JoinedStr | ast.Constant):
             text = _text(node)
-            covered.update(inner for inner in ast.walk(node))
+            visited.update(inner for inner in ast.walk(node))
             if _is_prose(text):
                 result.append(Message(name, node.lineno, "text", text))
     yield from sorted(result, key=lambda message: message.line)

@@ -198,7 +198,7 @@ class _Change:
     line: int
     start: int
     stop: int
-    after: str
+    replacement: str
 
 
 class _Finder(ast.NodeVisitor):
@@ -225,14 +225,14 @@ class _Finder(ast.NodeVisitor):
         assert node.end_col_offset is not None
         return node.end_lineno, self._column(node.end_lineno, node.end_col_offset)
 
-    def _replace_token(self, text: str, after: str, first: tuple[int, int], last: tuple[int, int]) -> None:
+    def _replace_token(self, text: str, replacement: str, first: tuple[int, int], last: tuple[int, int]) -> None:
         """Add the change of the first token ``text`` between two places."""
         for token in self.tokens:
             if token.string == text and first <= token.start and token.end <= last:
-                self.changes.append(_Change(token.start[0], token.start[1], token.end[1], after))
+                self.changes.append(_Change(token.start[0], token.start[1], token.end[1], replacement))
                 return
 
-    def _shift(self, bound: ast.expr | None, by: int) -> None:
+    def _shift(self, bound: ast.expr | None, offset: int) -> None:
         """Add the change of a bound of a slice or range by one."""
         if bound is None or (start := self._start(bound))[0] != (end := self._end(bound))[0]:
             return
@@ -240,12 +240,12 @@ class _Finder(ast.NodeVisitor):
         if isinstance(bound, ast.Constant):
             if type(bound.value) is not int:
                 return
-            after = str(bound.value + by)
+            after = str(bound.value + offset)
         else:
             sums = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod)
             simple = isinstance(bound, ast.Name | ast.Attribute | ast.Call | ast.Subscript | ast.UnaryOp)
             simple = simple or (isinstance(bound, ast.BinOp) and isinstance(bound.op, sums))
-            after = f"{text if simple else f'({text})'} {'+' if by > 0 else '-'} 1"
+            after = f"{text if simple else f'({text})'} {'+' if offset > 0 else '-'} 1"
         self.changes.append(_Change(start[0], start[1], end[1], after))
 
     # -------------------------------------------------------------------------------------------- what is mutated
@@ -363,12 +363,12 @@ def mutants_of(file: str, text: str) -> list[Mutant]:
     lines = text.splitlines()
     scopes = _scopes(tree, len(lines))
     found = []
-    for change in sorted(set(finder.changes), key=lambda each: (each.line, each.start, each.stop, each.after)):
+    for change in sorted(set(finder.changes), key=lambda each: (each.line, each.start, each.stop, each.replacement)):
         source, scope = lines[change.line - 1], scopes[change.line]
         equal = [i for i in range(1, change.line) if lines[i - 1].strip() == source.strip() and scopes[i] == scope]
         before = source[change.start : change.stop]
-        if before != change.after:
-            place = (file, change.line, change.start + 1, before, change.after)
+        if before != change.replacement:
+            place = (file, change.line, change.start + 1, before, change.replacement)
             found.append(Mutant(*place, source, scope, len(equal)))
     return found
 
@@ -401,7 +401,7 @@ def _read(path: Path) -> str:
     return path.read_bytes().decode("utf-8")
 
 
-def _shuffled(tree: Path, folder: str, seed: int) -> list[Mutant]:
+def _shuffle(tree: Path, folder: str, seed: int) -> list[Mutant]:
     """Return the mutants of a folder in random order, one of each file before the second of any."""
     rounds: list[tuple[int, float, Mutant]] = []
     for path in sorted((tree / PACKAGE / folder).rglob("*.py")):
@@ -414,16 +414,16 @@ def _shuffled(tree: Path, folder: str, seed: int) -> list[Mutant]:
     return [mutant for *_, mutant in sorted(rounds, key=lambda each: each[:2])]
 
 
-def draw(tree: Path, count: int, seed: int, kept: Sequence[Mutant] = ()) -> list[Mutant]:
-    """Return ``count`` mutants spread over `FOLDERS`, and the excluded ones; ``kept`` ones that apply come first."""
-    kept = [mutant for mutant in kept if _applies(mutant, tree)]
-    found = list(kept)
+def draw(tree: Path, count: int, seed: int, former: Sequence[Mutant] = ()) -> list[Mutant]:
+    """Return ``count`` mutants over `FOLDERS`, and the excluded ones; ``former`` mutants that apply come first."""
+    former = [mutant for mutant in former if _applies(mutant, tree)]
+    found = list(former)
     for position, folder in enumerate(FOLDERS):
         wanted = count // len(FOLDERS) + (position < count % len(FOLDERS))
-        wanted -= sum(mutant.folder == folder and not mutant.excluded for mutant in kept)
-        places = {(mutant.file, mutant.scope, mutant.source.strip()) for mutant in kept}
+        wanted -= sum(mutant.folder == folder and not mutant.excluded for mutant in former)
+        places = {(mutant.file, mutant.scope, mutant.source.strip()) for mutant in former}
         new: list[Mutant] = []
-        for mutant in _shuffled(tree, folder, seed):
+        for mutant in _shuffle(tree, folder, seed):
             place = (mutant.file, mutant.scope, mutant.source.strip())
             if len(new) < wanted and place not in places:  # one mutant of a line
                 places.add(place)
@@ -509,7 +509,7 @@ class Copy:
                 shutil.copy2(path, target, follow_symlinks=False)
 
     @contextlib.contextmanager
-    def mutated(self, mutant: Mutant) -> Iterator[None]:
+    def mutate(self, mutant: Mutant) -> Iterator[None]:
         """Apply a mutant, and restore the file afterwards."""
         path = self.folder / mutant.file
         if not path.exists():
@@ -562,7 +562,7 @@ class Copy:
         try:
             tests = tests_for(mutant.file, self.folder)
             ran = False
-            with self.mutated(mutant):
+            with self.mutate(mutant):
                 for files in filter(None, (tests[:2], tests[2:])):
                     status, output = self.pytest([*arguments, *files], seconds - (time.monotonic() - start))
                     if status not in (0, _NO_TESTS):
@@ -602,7 +602,7 @@ def run(
     seconds: float = 240,
     jobs: int = 1,
     cache: Path | None = None,
-    only: Sequence[int] = (),
+    numbers: Sequence[int] = (),
     out: Path | None = None,
 ) -> list[Outcome]:
     """Run the tests on each mutant, and print and write a line of the table as soon as it is known.
@@ -624,12 +624,12 @@ def run(
     cache : Path, optional
         The folder of compiled kernels, shared by all mutants; by default a temporary one. This is safe: the name of a
         kernel contains a hash of its source.
-    only : sequence of int
+    numbers : sequence of int
         The numbers of the mutants to run; by default all.
     out : Path, optional
         A file for the table; each line is written as soon as it is known.
     """
-    chosen = [(n, each) for n, each in enumerate(mutants, 1) if not each.excluded and (not only or n in only)]
+    chosen = [(n, each) for n, each in enumerate(mutants, 1) if not each.excluded and (not numbers or n in numbers)]
     outcomes: dict[int, Outcome] = {}
     with contextlib.ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mutants-")))
@@ -702,7 +702,7 @@ def main() -> int:
         for number, mutant in enumerate(mutants, 1):
             print(f"{number:>3}  {mutant}{f'  excluded: {mutant.excluded}' if mutant.excluded else ''}")
         return 0
-    limits = {"seconds": options.seconds, "jobs": options.jobs, "cache": options.cache, "only": options.only}
+    limits = {"seconds": options.seconds, "jobs": options.jobs, "cache": options.cache, "numbers": options.only}
     outcomes = run(load(options.list), for_pytest, tree=options.tree.resolve(), out=options.out, **limits)
     return int(any(outcome.kind != "detected" for outcome in outcomes))
 

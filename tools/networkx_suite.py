@@ -71,7 +71,7 @@ class Counts:
             setattr(backend, name, self._counting(name, getattr(backend, name)))
 
     def _counting(self, name: str, function: Any) -> Any:
-        def counted(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
             calls = self.calls[name]
             try:
                 result = function(*args, **kwargs)
@@ -85,7 +85,7 @@ class Counts:
             self.tests[name].add(self.test)
             return result
 
-        return counted
+        return call
 
     def pytest_runtest_setup(self, item: Any) -> None:
         self.test = item.nodeid

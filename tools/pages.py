@@ -98,10 +98,10 @@ def drawn_text(svg: str) -> list[str]:
 def compact(svg: str) -> str:
     """Return the drawing with outlines to a hundredth of a point: half the bytes, and nothing to see."""
 
-    def rounded(outline: re.Match[str]) -> str:
+    def round_outline(outline: re.Match[str]) -> str:
         return re.sub(r"-?\d+\.\d+", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), outline[0])
 
-    return re.sub(r'\bd="[^"]*"', rounded, svg)
+    return re.sub(r'\bd="[^"]*"', round_outline, svg)
 
 
 def draw(folder: Path) -> Iterator[Path]:
@@ -187,7 +187,7 @@ def with_tables(text: str) -> str:
     Below each table stands where it was measured.
     """
 
-    def shown(match: re.Match[str]) -> str:
+    def show_table(match: re.Match[str]) -> str:
         table = SUMMARIES[match[2]]() if match[2] in SUMMARIES else table_of(match[2])
         columns = zip(*table.cells, strict=True)
         rules = ["---:" if all(_NUMBER.fullmatch(cell) for cell in column) else "---" for column in columns]
@@ -196,7 +196,7 @@ def with_tables(text: str) -> str:
         measured = f"*{where.date}, {where.machine}; {where.commit}*\n\n" if where else ""
         return f"{match[1]}\n{rows}\n{measured}{match[3]}"
 
-    return _TABLE.sub(shown, text)
+    return _TABLE.sub(show_table, text)
 
 
 def main() -> None:

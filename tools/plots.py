@@ -110,7 +110,7 @@ def closures(path: Path) -> None:
     _save(figure, path)
 
 
-def killed(path: Path) -> None:
+def plot_killed_runs(path: Path) -> None:
     figure, axes = _axes(3.2)
     for name, color in (("left alone", BLUE), ("killed", ORANGE)):
         rows = [row for row in rows_of("larger/killed") if row["run"] == name]
@@ -167,7 +167,7 @@ PLOTS: dict[str, Callable[[Path], None]] = {
     "peers.svg": peers,
     "closures.svg": closures,
     "gpu-products.svg": gpu_products,
-    "killed.svg": killed,
+    "killed.svg": plot_killed_runs,
     "ranks.svg": ranks,
     "several.svg": several,
     **IDEAS,

@@ -82,19 +82,21 @@ def build() -> str:
     return ", ".join(f"{path.name}, {path.stat().st_size / 2**20:.1f} MiB" for path in sorted(folder.iterdir()))
 
 
-def described() -> str:
+def description() -> str:
     """Run `twine check --strict`: a package index can show the description."""
-    return _run(sys.executable, "-m", "twine", "check", "--strict", *map(str, _built("*"))).strip().splitlines()[-1]
+    return (
+        _run(sys.executable, "-m", "twine", "check", "--strict", *map(str, _built_files("*"))).strip().splitlines()[-1]
+    )
 
 
-def installed() -> str:
+def installation() -> str:
     """Run the first command of the README with the wheel in a new environment."""
     readme = (ROOT / "README.md").read_text("utf-8")
     command = re.search(r"^\$ (semiring paths .*)$", readme, re.M)
     shown = re.search(r"^\$ semiring paths .*\n([\s\S]*?)^\.\.\.$", readme, re.M)
     assert command is not None, "the README shows a command"
     assert shown is not None, "the README shows its output"
-    (wheel,) = _built("*.whl")
+    (wheel,) = _built_files("*.whl")
     with tempfile.TemporaryDirectory() as folder:
         venv.create(Path(folder) / "venv", with_pip=True)
         binaries = Path(folder) / "venv" / ("Scripts" if os.name == "nt" else "bin")
@@ -114,10 +116,10 @@ def installed() -> str:
 PAGES = ("README.md", "docs/start.md")
 
 #: The checklist, in its order; ``address`` changes the pages, so that ``clean`` comes after it.
-STEPS: tuple[Callable[[], str], ...] = (versions, changelog, address, clean, build, described, installed)
+STEPS: tuple[Callable[[], str], ...] = (versions, changelog, address, clean, build, description, installation)
 
 
-def _built(pattern: str) -> list[Path]:
+def _built_files(pattern: str) -> list[Path]:
     return sorted((ROOT / "build" / "dist").glob(pattern))
 
 

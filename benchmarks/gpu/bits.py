@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import Table, device_milliseconds, ours, rounded, run, theirs
+from benchmarks.common import Table, device_milliseconds, format_number, ours, run, theirs
 from benchmarks.packages import require
 from semiring.arrays.bits import BitMatrix
 from semiring.kernels import device_backend
@@ -59,7 +59,7 @@ def products(options: argparse.Namespace) -> Table:
             A, B, C = random(m, k), random(k, n), random(m, n)
             call = lambda: backend.multiply_add(plan, C, A, B)  # noqa: B023, E731
             taken = _seconds(call, f"{name}, {m} × {k} × {n}")
-            rate = rounded(m * n * k / 1e12 / taken, 0, ",")
+            rate = format_number(m * n * k / 1e12 / taken, 0, ",")
             rows.append([name, f"{m} × {k} × {n}", taken * 1e3, rate])
     columns = ["semiring", "m × k × n", "ms", "T bit pairs/s"]
     return Table("Products of packed bits on a GPU", columns, rows)
@@ -97,11 +97,13 @@ def peers(options: argparse.Namespace) -> Table:
             (lambda: torch._scaled_mm(x, y, one, one, out_dtype=torch.bfloat16), of_bfloat16),  # noqa: B023
         ):
 
-            def counted(product: Any = product, pack: Any = pack, grid: int = n * n // 256, C: Any = C) -> None:
+            def multiply_by_counts(
+                product: Any = product, pack: Any = pack, grid: int = n * n // 256, C: Any = C
+            ) -> None:
                 pack((grid,), (256,), (np.uint64(product().data_ptr()), C))
 
-            taken.append(_seconds(counted))
-        rows.append([n, *(rounded(n**3 / seconds / 1e12, 0, ",") for seconds in taken)])
+            taken.append(_seconds(multiply_by_counts))
+        rows.append([n, *(format_number(n**3 / seconds / 1e12, 0, ",") for seconds in taken)])
     columns = ["n", "T bit pairs/s", "cuBLAS int8, packed", "cuBLAS float8, packed"]
     return Table("Products of truth values beside cuBLAS", columns, rows)
 
@@ -193,7 +195,7 @@ def closures(options: argparse.Namespace) -> Table:
             edges(tails, heads, words.shape[1], words)
             sr.closure(A, "boolean", out=A)
             assert bool((words == found).all())
-        rows.append([n, taken * 1e3, rounded(n**3 / taken / 1e12, 0, ",")])
+        rows.append([n, taken * 1e3, format_number(n**3 / taken / 1e12, 0, ",")])
     columns = ["n", "ms, edges put in included", "T bit pairs/s"]
     return Table("Closures of packed bits on a GPU", columns, rows)
 
@@ -217,9 +219,9 @@ def components(options: argparse.Namespace) -> Table:
         taken, found = [], []
         for structure in (True, False):
 
-            def call(structure: bool = structure, from_: Any = from_, to: Any = to) -> None:
+            def call(structure: bool = structure, tails: Any = from_, heads: Any = to) -> None:
                 words[...] = 0
-                edges(from_, to, words.shape[1], words)
+                edges(tails, heads, words.shape[1], words)
                 sr.closure(A, "boolean", out=A, structure=structure)
 
             taken.append(_seconds(call, f"closure, n = {n}, {kind}" if structure else "", repeats=3))
@@ -236,12 +238,12 @@ def _searches(tails: Any, heads: Any, n: int) -> Callable[[int], Any]:
 
     graph = coo_array((np.ones(len(tails), np.int8), (tails, heads)), shape=(n, n)).tocsr()
 
-    def reached(vertex: int) -> Any:
+    def search(vertex: int) -> Any:
         found = np.zeros(n, np.bool_)
         found[breadth_first_order(graph, vertex, return_predecessors=False)] = True
         return np.packbits(found, bitorder="little")
 
-    return reached
+    return search
 
 
 def million(options: argparse.Namespace) -> Table:
@@ -273,7 +275,7 @@ def million(options: argparse.Namespace) -> Table:
             found = words[vertex].get().view(np.uint8)[: -(-n // 8)]
             equal += np.array_equal(found, reached(vertex))
         more = (pool.total_bytes() - held) / A.nbytes
-        rows.append([kind, taken, joules / 1e3, f"{rounded(100 * more, 1)} %", f"{equal} of 64", A.count()])
+        rows.append([kind, taken, joules / 1e3, f"{format_number(100 * more, 1)} %", f"{equal} of 64", A.count()])
     columns = ["graph", "s", "kJ", "beside the matrix", "rows equal to searches", "bits"]
     return Table(f"Closures of {n} vertices", columns, rows)
 

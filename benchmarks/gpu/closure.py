@@ -25,7 +25,7 @@ import numpy as np
 
 import semiring as sr
 from benchmarks.classical import serial
-from benchmarks.common import Table, by_clock, comparing, device_milliseconds, ours, rounded, run
+from benchmarks.common import Table, by_clock, comparing, device_milliseconds, format_number, ours, run
 from benchmarks.gpu.peers import peers
 from benchmarks.packages import require
 from semiring.kernels.cuda import closing as staged
@@ -55,7 +55,7 @@ class _WrongError(Exception):
 
 
 def on_device(label: str, close: Callable[[Any], Any]) -> Column:
-    """Return a column: the median milliseconds by events of closing a new copy in place, after a check."""
+    """Return a method of the tables: the median milliseconds by events of closing a copy in place, after a check."""
 
     def prepare(A: np.ndarray) -> Callable[[], float]:
         import cupy
@@ -84,7 +84,7 @@ def on_device(label: str, close: Callable[[Any], Any]) -> Column:
 
 
 def on_host(label: str, close: Callable[[np.ndarray], Any], dtype: Any = np.float32) -> Column:
-    """Return a column: the milliseconds of one call by the clock, after a small one that compiles."""
+    """Return a method of the tables: the milliseconds of one call by the clock, after a small one that compiles."""
 
     def prepare(A: np.ndarray) -> Callable[[], float]:
         close(A[:64, :64].astype(dtype))
@@ -113,7 +113,7 @@ def _scipy_floyd_warshall(A: np.ndarray) -> None:
 
 
 def columns(folder: str | None) -> list[Column]:
-    """Return the columns; first the look-ahead kernel, with which the others are compared."""
+    """Return the methods of the tables; first the look-ahead kernel, with which the others are compared."""
     result: list[Column] = [
         on_device("`staged`, the look-ahead kernel", lambda A: staged.close(plan(), A, look_ahead=True)),
         *(
@@ -131,7 +131,9 @@ def columns(folder: str | None) -> list[Column]:
         if close is not None:
             result.append((f"{peer.name}, int32", _peer(peer, close)))
         if product is not None:
-            result.append(on_device(f"{peer.name}, squaring", lambda A, product=product: _squared(A, product)))
+            result.append(
+                on_device(f"{peer.name}, squaring", lambda A, product=product: _close_by_squaring(A, product))
+            )
     return [
         *result,
         on_host("semiring on the host", lambda A: sr.closure(A, out=A, check=False, method="rkleene")),
@@ -141,7 +143,7 @@ def columns(folder: str | None) -> list[Column]:
     ]
 
 
-def _squared(A: Any, product: Callable[[Any, Any, Any], None]) -> None:
+def _close_by_squaring(A: Any, product: Callable[[Any, Any, Any], None]) -> None:
     """Compute A ← A* by squaring until nothing changes, with a product alone; the diagonal of A is 0."""
     square, known = A.copy(), A
     while True:
@@ -218,7 +220,9 @@ def _cell(value: float | None) -> str:
 def _exponent(times: dict[int, float]) -> str:
     """Return the slope of log t over log n."""
     large = [n for n in times if n >= 1024 and not np.isnan(times[n])]
-    return rounded(np.polyfit(np.log(large), np.log([times[n] for n in large]), 1)[0], 2) if len(large) > 1 else "—"
+    return (
+        format_number(np.polyfit(np.log(large), np.log([times[n] for n in large]), 1)[0], 2) if len(large) > 1 else "—"
+    )
 
 
 def energy(options: argparse.Namespace) -> Table:

@@ -23,7 +23,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import Table, by_enqueueing, comparing, device_milliseconds, ours, rounded, run, shown, theirs
+from benchmarks.common import (
+    Table,
+    by_enqueueing,
+    comparing,
+    device_milliseconds,
+    format_number,
+    format_seconds,
+    ours,
+    run,
+    theirs,
+)
 from benchmarks.gpu.peers import peers as libraries
 from benchmarks.packages import has, require
 from semiring.kernels.contract import KernelPlan
@@ -47,7 +57,7 @@ class Row:
     nonnegative: bool = False
     kernel: str = "multiply_add"
     n: int = 8192
-    spread: int = 1000  # the greatest size of an entry
+    largest: int = 1000  # the greatest size of an entry
     pairs: float | None = None  # that the pipes or the issue of a multiprocessor take in a clock (sm_90)
 
     @property
@@ -77,7 +87,7 @@ ROWS = [
     Row("lukasiewicz", "float32", pairs=128 / 3),  # 2 FADD and an FMNMX
     Row("plus_times", "float32", " (cuBLAS)", pairs=128),  # FFMA
     Row("log_plus", "float32", " (cuBLAS)"),
-    Row("log_plus", "float32", ", underflow everywhere", spread=400_000),
+    Row("log_plus", "float32", ", underflow everywhere", largest=400_000),
     Row("min_plus", "float32", " with pivots", True, "multiply_add_pivots", pairs=256 / 3),
     Row("min_plus", "float32", " with witness", True, "multiply_add_witness", pairs=256 / 3),
     Row("boolean", "bits", ", packed bits", n=32768, pairs=32768),  # 1-bit tensor cores: eight times the pairs of int8
@@ -120,7 +130,7 @@ def operand(shape: Shape, row: Row) -> Any:
         return cupy.random.randint(-(2**31), 2**31 - 1, (*shape[:-1], shape[-1] // 32)).astype(cupy.int32)
     if row.semiring in ("lukasiewicz", "max_times"):
         return cupy.random.random(shape).astype(row.dtype)
-    return cupy.random.randint(0 if row.nonnegative else -row.spread, row.spread, shape).astype(row.dtype)
+    return cupy.random.randint(0 if row.nonnegative else -row.largest, row.largest, shape).astype(row.dtype)
 
 
 def in_bursts(call: Callable[[int], None], burst: int) -> Callable[[], None]:
@@ -186,9 +196,9 @@ def products(options: argparse.Namespace) -> Table:
         found, launch = rate(row, shape)
         loop = most = "—"
         if launch is not None and not comparing():
-            loop = f"{rounded(100 * found / limit(replace(launch.product, record=False), launch.tile), 0)} %"
+            loop = f"{format_number(100 * found / limit(replace(launch.product, record=False), launch.tile), 0)} %"
         if row.pairs is not None:
-            most = f"{rounded(100 * found / row.pairs / clocks, 0)} %"
+            most = f"{format_number(100 * found / row.pairs / clocks, 0)} %"
         rows.append((row.title, row.dtype, shape[0], found, loop, most))
     columns = ("semiring", "dtype", "n", "T pairs/s", "of the loop alone", "of the pipes' rate")
     return Table("Products", columns, rows)
@@ -200,7 +210,7 @@ def shapes(options: argparse.Namespace) -> Table:
     rows = []
     for title, shape in SHAPES.items():
         found, _launch = rate(MAIN, _cut(shape, options))
-        rows.append((title, found, f"{rounded(100 * found / best, 0)} %"))
+        rows.append((title, found, f"{format_number(100 * found / best, 0)} %"))
     return Table(f"{MAIN.title}: shapes", ("shape", "T pairs/s", "of n = 8192"), rows)
 
 
@@ -226,14 +236,14 @@ def log_peers(options: argparse.Namespace) -> Table:
         u, w = A.amax(1, keepdim=True), B.amax(0, keepdim=True)
         return ((A - u).exp() @ (B - w).exp()).log() + u + w
 
-    def whole(A: Any, B: Any) -> Any:
+    def measure(A: Any, B: Any) -> Any:
         return torch.logsumexp(A[:, :, None] + B[None], 1)
 
     large, small, _ = _cut((4096, 1024, 1), options)
     calls: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
         "semiring": (large, lambda A, B: sr.matmul(A, B, "log_plus", check=False)),
         "shift, exp, cuBLAS in float32, log (PyTorch)": (large, by_hand),
-        "torch.logsumexp of a broadcast": (small, whole),
+        "torch.logsumexp of a broadcast": (small, measure),
     }
     kernel = kermac(
         lambda Do: lambda a, b, c, _: [a, b, Do.add_ftz_f32, Do.ex2_approx_ftz_f32, c, Do.add_ftz_f32],
@@ -301,7 +311,7 @@ def custom_peers(options: argparse.Namespace) -> Table:
         a, b = torch.from_dlpack(A), torch.from_dlpack(B)
         assert bool(torch.equal(kernel(a, b), torch.from_dlpack(C)))
         found = n**3 / theirs(lambda: kernel(a, b), clock=by_events) / 1e12
-        rows.append(("mm-kermac 1.0", n, found, f"{rounded(best / found, 2)}×"))
+        rows.append(("mm-kermac 1.0", n, found, f"{format_number(best / found, 2)}×"))
     columns = ("who", "n", "T pairs/s", "semiring is faster by")
     return Table("max_plus, float32, weights from 0 on, side by side", columns, rows)
 
@@ -316,17 +326,17 @@ def peers(options: argparse.Namespace) -> Table:
     rows: list[tuple[Any, ...]] = [("semiring", n, best, "1.00×")]
     C, A, B = operands(MAIN, shape)[0]
 
-    def add(label: str, n: int, speed: float, own: float = best) -> None:
-        rows.append((label, n, speed, f"{rounded(own / speed, 2)}×"))
+    def add(label: str, n: int, speed: float, own_speed: float = best) -> None:
+        rows.append((label, n, speed, f"{format_number(own_speed / speed, 2)}×"))
 
-    def measured(call: Callable[[int], None], burst: int) -> float:
+    def measure(call: Callable[[int], None], burst: int) -> float:
         return n**3 / theirs(in_bursts(call, burst), clock=by_events) * burst / 1e12
 
     for peer in libraries(options.peers):
         product = peer.product()
         if product is not None:
-            add(peer.name, n, measured(lambda _, product=product: product(A, B, C), 2))  # type: ignore[misc]
-    add("cuBLAS sgemm, ordinary product", n, measured(lambda _: cupy.matmul(A, B, out=C), 3))
+            add(peer.name, n, measure(lambda _, product=product: product(A, B, C), 2))  # type: ignore[misc]
+    add("cuBLAS sgemm, ordinary product", n, measure(lambda _: cupy.matmul(A, B, out=C), 3))
     compiled = None if comparing() else torch_compiled(small[0])
     if compiled is not None:
         add("torch.compile of a broadcast", small[0], compiled, rate(MAIN, small)[0])
@@ -380,13 +390,13 @@ def starting(_: argparse.Namespace) -> Table:
         for title in () if comparing() else ("first product, compiled", "first product, from disk"):
             done = subprocess.run([sys.executable, "-c", FIRST], env=environment, capture_output=True, text=True)
             if done.returncode == 0:
-                rows.append((title, shown(float(done.stdout))))
+                rows.append((title, format_seconds(float(done.stdout))))
             else:
                 print(f"{title}: {done.stderr.strip().splitlines()[-1]}")
     plan, multiply = MAIN.plan, CudaBackend().multiply_add
     C, A, B = (operand((16, 16), MAIN) for _ in range(3))
     launch = ours("a launch", in_bursts(lambda _: multiply(plan, C, A, B), 100), clock=by_enqueueing) / 100
-    rows.append(("a launch, in Python", shown(launch)))
+    rows.append(("a launch, in Python", format_seconds(launch)))
     return Table("Latencies", ("what", "takes"), rows)
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import Table, device_milliseconds, rounded, run
+from benchmarks.common import Table, device_milliseconds, format_number, run
 from benchmarks.gpu.rates import product_rate
 from semiring.kernels.cuda.entries.elementwise import relax
 
@@ -76,9 +76,9 @@ def closure(options: argparse.Namespace) -> Table:
     speed = n**3 / time * 1e3
     row = [
         n,
-        rounded(time / 1e3, 2),
+        format_number(time / 1e3, 2),
         speed / 1e12,
-        f"{rounded(100 * speed / rate, 1)} %",
+        f"{format_number(100 * speed / rate, 1)} %",
         beyond / 2**30,
         f"{equal} of {len(sources)}",
     ]

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import Table, device_milliseconds, rounded, run
+from benchmarks.common import Table, device_milliseconds, format_number, run
 from benchmarks.gpu.large import weights
 from benchmarks.larger import bytes_through, disk_rate, rounds_of
 from semiring.out_of_core.layout import bytes_moved, format_bytes, parse_bytes
@@ -58,7 +58,7 @@ def larger(options: argparse.Namespace) -> Table:
     alone = device_milliseconds(lambda: sr.closure(D, out=D, method=METHOD)) / 1e3
     pool.free_all_blocks()
     rate = None
-    table: list[list[Any]] = [["in the GPU's memory", rounded(alone, 2), "100 %", "", "", "", ""]]
+    table: list[list[Any]] = [["in the GPU's memory", format_number(alone, 2), "100 %", "", "", "", ""]]
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=options.folder)))
         for kind in options.rows:
@@ -81,7 +81,7 @@ def larger(options: argparse.Namespace) -> Table:
             closed = A if kind == "array" else np.load(path, mmap_mode="r")
             differ: list[int] = []
 
-            def compare(start: int, rows: Any, closed: Any = closed, differ: list[int] = differ) -> None:
+            def compare(start: int, rows: Any, result: Any = closed, differ: list[int] = differ) -> None:
                 if not bool((D[start : start + _STEP] == cupy.asarray(rows)).all()):
                     differ.append(start)
 
@@ -91,17 +91,17 @@ def larger(options: argparse.Namespace) -> Table:
             moved, bound = bytes_moved(n, 4, rounds, journal=kind == "journal"), alone
             if kind != "array":
                 bound = max(alone, through / (rate or 1))
-                share = f"{rounded(100 * through / (moved + nbytes), 0)} %"
+                share = f"{format_number(100 * through / (moved + nbytes), 0)} %"
                 moved = through
             table.append(
                 [
                     ROWS[kind],
-                    rounded(seconds, 2),
-                    f"{rounded(100 * alone / seconds, 1)} %",
+                    format_number(seconds, 2),
+                    f"{format_number(100 * alone / seconds, 1)} %",
                     rounds,
-                    rounded(moved / 2**30, 1),
+                    format_number(moved / 2**30, 1),
                     "" if kind == "array" else share,
-                    rounded(seconds / bound, 2),
+                    format_number(seconds / bound, 2),
                 ]
             )
     columns = ["what", "s", "of the rate in memory", "rounds", "GiB moved", "of the model's", "of the bound"]

@@ -22,8 +22,8 @@ from benchmarks.common import (
     by_enqueueing,
     by_synchronized_clock,
     device_milliseconds,
+    format_number,
     ours,
-    rounded,
     run,
     theirs,
 )
@@ -62,7 +62,7 @@ def passes(options: argparse.Namespace) -> Table:
             ("reduce, rows", lambda A=A: sr.reduce(A, axis=1, check=False), one),
         ):
             rate = bytes_moved / seconds(call, f"{name}, {dtype}", 3)
-            rows.append((name, dtype, rate, f"{rounded(100 * rate / limit, 0)} %"))
+            rows.append((name, dtype, rate, f"{format_number(100 * rate / limit, 0)} %"))
     return Table(f"One pass over {n} × {n}", ("operation", "dtype", "GB/s", "of a copy"), rows)
 
 
@@ -82,7 +82,7 @@ def products(options: argparse.Namespace) -> Table:
             )
             for check in (False, True)
         )
-        rows.append((n, unchecked * 1e6, checked * 1e6, rounded(checked / unchecked, 2), n**3 / checked / 1e12))
+        rows.append((n, unchecked * 1e6, checked * 1e6, format_number(checked / unchecked, 2), n**3 / checked / 1e12))
     columns = ("n", "check=False, µs", "checked, µs", "ratio", "T pairs/s checked")
     return Table("matmul, min_plus float32", columns, rows)
 
@@ -98,7 +98,7 @@ def plus_times(options: argparse.Namespace) -> Table:
             label = f"matmul, plus_times, {dtype}, n = {n}"
             own = seconds(lambda A=A: sr.matmul(A, A, "plus_times", check=False), label, 5)  # type: ignore[misc]
             other = seconds(lambda A=A: cupy.matmul(A, A), burst=5)  # type: ignore[misc]
-            rows.append((dtype, n, own * 1e6, rounded(other / own, 2)))
+            rows.append((dtype, n, own * 1e6, format_number(other / own, 2)))
     return Table("plus_times", ("dtype", "n", "µs", "times as fast as cupy.matmul"), rows)
 
 

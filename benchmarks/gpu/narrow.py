@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import Table, by_synchronized_clock, ours, rounded, run
+from benchmarks.common import Table, by_synchronized_clock, format_number, ours, run
 
 __all__ = ["graphs", "main"]
 
@@ -63,7 +63,7 @@ def closures(options: argparse.Namespace) -> Table:
                 word = np.dtype(f"u{A.itemsize}")
                 assert bool((result.view(word) == expected.view(word)).all()), "other bits"
                 inner = next((x.split()[-1] for x in explanation.reasons if "closed in" in x), dtype)
-                rows.append([dtype, n, name, inner, wide * 1e3, narrow * 1e3, f"{rounded(wide / narrow, 1)}×"])
+                rows.append([dtype, n, name, inner, wide * 1e3, narrow * 1e3, f"{format_number(wide / narrow, 1)}×"])
                 del A, expected, result
                 cupy.get_default_memory_pool().free_all_blocks()
     columns = ["dtype", "n", "edges", "closed in", "ms in its own dtype", "ms", "faster by"]

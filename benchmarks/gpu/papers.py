@@ -96,7 +96,7 @@ def product_rate(n: int) -> float:
     return n**3 / min(device_milliseconds(multiply) for _ in range(3)) * 1e3
 
 
-def board_joules(name: str, n: int, counted: float) -> float:
+def board_joules(name: str, n: int, measured_seconds: float) -> float:
     """Return the joules of one closure by the energy counter of the board, over so many seconds of closures."""
     import cupy
     import pynvml
@@ -109,7 +109,7 @@ def board_joules(name: str, n: int, counted: float) -> float:
     close(work)
     cupy.cuda.Device().synchronize()
     count, before, start = 0, pynvml.nvmlDeviceGetTotalEnergyConsumption(handle), time.perf_counter()
-    while not count or time.perf_counter() - start < counted:
+    while not count or time.perf_counter() - start < measured_seconds:
         work[...] = given
         close(work)
         cupy.cuda.Device().synchronize()

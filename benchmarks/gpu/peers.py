@@ -42,7 +42,7 @@ class Peer:
 
         def call(A: Any, B: Any, *results: Any) -> None:
             (m, k), n = A.shape, B.shape[1]
-            _succeed(self.name, entry(m, n, k, *(_pointer(array) for array in (A, B, *results)), _stream()))
+            _raise_for_status(self.name, entry(m, n, k, *(_pointer(array) for array in (A, B, *results)), _stream()))
 
         return call
 
@@ -53,7 +53,7 @@ class Peer:
             return None
 
         def call(A: Any, workspace: Any) -> None:
-            _succeed(self.name, entry(A.shape[0], _pointer(A), _pointer(workspace), _stream()))
+            _raise_for_status(self.name, entry(A.shape[0], _pointer(A), _pointer(workspace), _stream()))
 
         return call
 
@@ -71,7 +71,7 @@ class Peer:
 
         def call(A: Any, predecessors: Any) -> None:
             arrays = (ctypes.c_void_p(array.ctypes.data) for array in (A, predecessors))
-            _succeed(self.name, entry(A.shape[0], *arrays, 1))
+            _raise_for_status(self.name, entry(A.shape[0], *arrays, 1))
 
         return call
 
@@ -92,6 +92,6 @@ def _stream() -> ctypes.c_void_p:
     return ctypes.c_void_p(cupy.cuda.get_current_stream().ptr)
 
 
-def _succeed(name: str, status: int) -> None:
+def _raise_for_status(name: str, status: int) -> None:
     if status:
         raise RuntimeError(f"{name} returned {status}")

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import Table, by_device, by_synchronized_clock, comparing, ours, rounded, run, theirs
+from benchmarks.common import Table, by_device, by_synchronized_clock, comparing, format_number, ours, run, theirs
 from benchmarks.gpu.peers import Peer, peers
 
 __all__ = ["main"]
@@ -72,7 +72,7 @@ def closures(options: argparse.Namespace) -> Table:
         for n, row in cells.items():
             given = complete(n, dtype)
             elapsed = closing(f"closure, {semiring}, {dtype}, n = {n}", given.copy(), given, semiring)
-            row += [elapsed, f"{rounded(100 * n**3 / elapsed * 1e3 / rate, 0)} %"]
+            row += [elapsed, f"{format_number(100 * n**3 / elapsed * 1e3 / rate, 0)} %"]
             del given
     columns = ["n", *(cell for semiring, dtype in KINDS for cell in _columns(semiring, dtype))]
     return Table(
@@ -121,7 +121,7 @@ def predecessors(options: argparse.Namespace) -> Table:
         both = milliseconds("with predecessors", A)
         moved = milliseconds("from the host and back", on_host, device="cuda")
         found = [] if comparing() else [_of_peer(peer, np.floor(on_host)) for peer in others]
-        rows.append([n, distances, both, f"{rounded(both / distances, 2)}×", moved, *found])
+        rows.append([n, distances, both, f"{format_number(both / distances, 2)}×", moved, *found])
     columns = ["n", "distances, ms", "with predecessors, ms", "ratio", "from the host and back, ms"]
     if not comparing():
         columns += [f"{peer.name}, from the host and back, ms" for peer in others]

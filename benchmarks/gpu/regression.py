@@ -20,7 +20,7 @@ import numpy as np
 
 import semiring as sr
 from benchmarks.common import by_device, by_enqueueing, by_synchronized_clock, run
-from benchmarks.regression import Call, tables_of, within
+from benchmarks.regression import Call, max_ratio_for, tables_of
 
 __all__ = ["main"]
 
@@ -58,14 +58,14 @@ def products(options: argparse.Namespace) -> Iterator[Call]:
     for said, n, name, A in _of_sizes(options.sizes):
         C = A.copy()
         call = lambda A=A, C=C, name=name: sr.matmul(A, A, name, out=C, check=False)  # noqa: E731
-        yield f"matmul, {said}", within(n), call
+        yield f"matmul, {said}", max_ratio_for(n), call
 
 
 def closures(options: argparse.Namespace) -> Iterator[Call]:
     """Yield closures in place of one matrix, whose closure is itself except for plus_times."""
     for said, n, name, A in _of_sizes(options.sizes):
         if name != "plus_times":
-            yield f"closure, {said}", within(n), lambda A=A, name=name: sr.closure(A, name, out=A, check=False)
+            yield f"closure, {said}", max_ratio_for(n), lambda A=A, name=name: sr.closure(A, name, out=A, check=False)
 
 
 def stacks(options: argparse.Namespace) -> Iterator[Call]:
@@ -81,7 +81,7 @@ def checked(options: argparse.Namespace) -> Iterator[Call]:
     for said, n, name, A in _of_sizes(options.sizes):
         if name != "plus_times":
             D = A.copy()
-            yield f"closure, checked, {said}", within(n), lambda A=A, D=D, name=name: sr.closure(A, name, out=D)
+            yield f"closure, checked, {said}", max_ratio_for(n), lambda A=A, D=D, name=name: sr.closure(A, name, out=D)
 
 
 def paths(options: argparse.Namespace) -> Iterator[Call]:
@@ -91,7 +91,7 @@ def paths(options: argparse.Namespace) -> Iterator[Call]:
                 ("whole numbers", operand("min_plus", "float32", n, n)),
                 ("halves", operand("min_plus", "float32", n, n) + np.float32(0.5)),
             ):
-                yield f"shortest_paths, float32, {said}, n = {n}", within(n), lambda A=A: sr.shortest_paths(A)
+                yield f"shortest_paths, float32, {said}, n = {n}", max_ratio_for(n), lambda A=A: sr.shortest_paths(A)
 
 
 def host(options: argparse.Namespace) -> Iterator[Call]:

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import Table, by_clock, rounded, run
+from benchmarks.common import Table, by_clock, format_number, run
 from benchmarks.gpu.large import weights
 from benchmarks.packages import UnavailableError, require
 from semiring.algorithms.schedule import schedule_for
@@ -80,7 +80,7 @@ def fill(A: Any) -> None:
 
     n, on_host = len(A), isinstance(A, np.ndarray)
 
-    def some(first: int) -> None:
+    def fill_blocks(first: int) -> None:
         stage = cupyx.empty_pinned((_STEP, n), np.float32) if on_host else None
         for start in range(first * _STEP, n, threads * _STEP):
             rows = weights(n, start)
@@ -88,7 +88,7 @@ def fill(A: Any) -> None:
 
     threads = 8 if on_host else 1
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(some, range(threads)))
+        list(pool.map(fill_blocks, range(threads)))
     _free()
 
 
@@ -213,18 +213,18 @@ class _Energy:
 
         pynvml.nvmlInit()
         addresses = [cupy.cuda.Device(number).pci_bus_id for number in range(gpus)]
-        self._read, self._handles = (
+        self._read_counters, self._handles = (
             pynvml.nvmlDeviceGetTotalEnergyConsumption,
             [pynvml.nvmlDeviceGetHandleByPciBusId(address) for address in addresses],
         )
-        self._before = self._now()
+        self._start = self._counters()
 
-    def _now(self) -> float:
-        return sum(map(self._read, self._handles)) / 1e3
+    def _counters(self) -> float:
+        return sum(map(self._read_counters, self._handles)) / 1e3
 
-    def used(self) -> float:
+    def joules(self) -> float:
         """Return the joules since this object was made."""
-        return self._now() - self._before
+        return self._counters() - self._start
 
 
 class _Size:
@@ -244,7 +244,7 @@ class _Size:
         on_host = isinstance(A, np.ndarray)
         close, energy = closing(gpus, on_host), _Energy(gpus)
         took = seconds(close, A)
-        joules = energy.used()
+        joules = energy.joules()
         print(f"{n} vertices on {gpus} GPUs: {took:.3f} s", flush=True)
         checked = []
         if gpus == 1:
@@ -262,13 +262,16 @@ class _Size:
         says = self._model(gpus, single_rate, on_host) if gpus > 1 else ""
         panels = self._panels(gpus) if gpus > 1 and n <= options.bare else ["", "", ""]
         times = (
-            [rounded(n**3 / single_rate / took, 2), f"{rounded(100 * n**3 / single_rate / took / gpus, 1)} %"]
+            [
+                format_number(n**3 / single_rate / took, 2),
+                f"{format_number(100 * n**3 / single_rate / took / gpus, 1)} %",
+            ]
             if single_rate
             else ["", ""]
         )
-        rate = rounded(n**3 / took / gpus / 1e12, 2)
+        rate = format_number(n**3 / took / gpus / 1e12, 2)
         where = "host" if on_host else "GPU"
-        said = [n, gpus, where, rounded(took, 3), says, rate, *times, *panels, rounded(joules / 1e3, 2)]
+        said = [n, gpus, where, format_number(took, 3), says, rate, *times, *panels, format_number(joules / 1e3, 2)]
         return n**3 / took, [*said, ", ".join(checked)]
 
     def _panels(self, gpus: int) -> list[str]:
@@ -277,7 +280,7 @@ class _Size:
         tiles_seconds(n, gpus, Panels(True))  # compiles
         hidden = tiles_seconds(n, gpus, copied) - tiles_seconds(n, gpus, Panels(False))
         share = copied.bytes / tiles_bytes(n, (gpus, 1), self.width)["rows of pivots"]
-        return [rounded(hidden, 3), rounded(copied.bytes / 2**30, 1), f"{rounded(100 * share, 1)} %"]
+        return [format_number(hidden, 3), format_number(copied.bytes / 2**30, 1), f"{format_number(100 * share, 1)} %"]
 
     def _model(self, gpus: int, single_rate: float, on_host: bool) -> str:
         """Return the model's seconds, or an empty text without the rate of one GPU."""
@@ -285,7 +288,7 @@ class _Size:
             return ""
         sizes, word = tiles_bytes(self.n, (gpus, 1), self.width), self._options.word
         moved = 0.0 if on_host else (sizes["scatter"] + sizes["gather"]) * word / 4
-        return rounded(moved + tiles_times(self.n, (gpus, 1), self.width, 1 / single_rate, 1e-4, word).seconds, 3)
+        return format_number(moved + tiles_times(self.n, (gpus, 1), self.width, 1 / single_rate, 1e-4, word).seconds, 3)
 
 
 def closures(options: argparse.Namespace) -> Table:
@@ -343,8 +346,10 @@ def bits(options: argparse.Namespace) -> Table:
                 reached[breadth_first_order(graph, source, return_predecessors=False)] = True
                 found = np.unpackbits(A.words[source].view(np.uint8), bitorder="little")
                 equal += bool((found == reached).all())
-            rate = rounded(n**3 / took / 1e12, 0, ",")
-            table.append([n, gpus, rounded(A.nbytes / 2**30, 1), rounded(took, 2), rate, f"{equal} of {_BITS} rows"])
+            rate = format_number(n**3 / took / 1e12, 0, ",")
+            table.append(
+                [n, gpus, format_number(A.nbytes / 2**30, 1), format_number(took, 2), rate, f"{equal} of {_BITS} rows"]
+            )
             print(*table[-1], flush=True)
             del A
             _free()
@@ -368,7 +373,13 @@ def paths(options: argparse.Namespace) -> Table:
             sources = np.random.default_rng(n).choice(n, trees, replace=False)
             right = sum(map(partial(right_tree, A, results[0]), sources.tolist()))
             table.append(
-                [n, gpus, rounded(took, 2), rounded(n**3 / took / gpus / 1e12, 2), f"{right} of {trees} trees"]
+                [
+                    n,
+                    gpus,
+                    format_number(took, 2),
+                    format_number(n**3 / took / gpus / 1e12, 2),
+                    f"{right} of {trees} trees",
+                ]
             )
             print(*table[-1], flush=True)
             del A, results

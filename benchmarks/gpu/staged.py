@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 import semiring as sr
-from benchmarks.common import Table, by_device, by_synchronized_clock, ours, rounded, run
+from benchmarks.common import Table, by_device, by_synchronized_clock, format_number, ours, run
 from benchmarks.gpu.rates import complete
 from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
 from semiring.kernels import get_backend
@@ -40,7 +40,7 @@ def ways(semiring: str, dtype: str) -> dict[str, Callable[[Any], None]]:
     assert streams is not None
     panel = closure_speed("cuda", plan.dtype).panel
 
-    def blocked(A: Any) -> None:
+    def close_blocked(A: Any) -> None:
         streams.replay(
             plan, A, lambda plan: Engine(backend, plan, panel, may_synchronize=False), blocked_floyd_warshall
         )
@@ -48,7 +48,7 @@ def ways(semiring: str, dtype: str) -> dict[str, Callable[[Any], None]]:
     return {
         "look-ahead": lambda A: staged.close(plan, A, look_ahead=True),
         "two launches a stage": lambda A: staged.close(plan, A[None]),
-        "blocked": blocked,
+        "blocked": close_blocked,
     }
 
 
@@ -70,7 +70,7 @@ def row(kind: str, n: int) -> list[Any]:
         by_events.append(1e3 * ours(label, call, setup=renew, clock=by_device, repeats=12, seconds=SECONDS))
         by_clock.append(1e3 * ours(f"{label}, by the clock", call, clock=by_synchronized_clock, seconds=SECONDS))
     assert all(bool((one == closed[0]).all()) for one in closed), f"{kind}, n = {n}: other closures"
-    return [semiring, dtype, n, *by_events, f"{rounded(by_events[0] / by_events[1], 2)}×", *by_clock]
+    return [semiring, dtype, n, *by_events, f"{format_number(by_events[0] / by_events[1], 2)}×", *by_clock]
 
 
 def methods(options: argparse.Namespace) -> Table:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import Table, by_synchronized_clock, ours, rounded, run, theirs
+from benchmarks.common import Table, by_synchronized_clock, format_number, ours, run, theirs
 from benchmarks.factor import planar_graph
 from semiring.closures.rules import STRUCTURES
 
@@ -34,7 +34,7 @@ def _cases(n: int) -> Iterator[tuple[str, Callable[[], Any], str, float]]:
     def weights() -> Any:
         return cupy.random.RandomState(1).randint(1, 1 << 20, (n, n)).astype(np.float32) * np.float32(0.37)
 
-    def even() -> Any:
+    def symmetric() -> Any:
         W = cupy.triu(weights(), 1)
         W += W.T.copy()
         return W
@@ -44,7 +44,7 @@ def _cases(n: int) -> Iterator[tuple[str, Callable[[], Any], str, float]]:
         W[cupy.tri(n, dtype=bool)] = np.inf
         return W
 
-    def hidden() -> Any:
+    def permuted_acyclic() -> Any:
         order = cupy.random.RandomState(2).permutation(n)
         return acyclic()[order][:, order].copy()
 
@@ -60,11 +60,11 @@ def _cases(n: int) -> Iterator[tuple[str, Callable[[], Any], str, float]]:
         A[cupy.asarray(entries.row), cupy.asarray(entries.col)] = cupy.asarray(entries.data.astype(np.float32))
         return A
 
-    yield "undirected", even, "min_plus", 1 / 2
+    yield "undirected", symmetric, "min_plus", 1 / 2
     yield "acyclic, in topological order", acyclic, "min_plus", 1 / 6
-    yield "acyclic, hidden by a permutation", hidden, "min_plus", 1 / 6
+    yield "acyclic, hidden by a permutation", permuted_acyclic, "min_plus", 1 / 6
     yield "one weight, 6 edges a vertex", few, "min_plus", 0.0
-    yield "undirected, widest paths", even, "max_min", 0.0
+    yield "undirected, widest paths", symmetric, "max_min", 0.0
     yield "Delaunay triangulation", planar, "min_plus", 0.0
 
 
@@ -88,7 +88,9 @@ def closures(options: argparse.Namespace) -> Table:
         explanation = sr.closure(A, semiring, out=D, explain=True)[1]
         chosen = [link.step for link in explanation.chain if link.applies and link.step in STRUCTURES]
         step = chosen[-1] if chosen else "none"
-        rows.append([name, step, taken * 1e3, dense * 1e3, rounded(dense / taken, 2), rounded(most, 0, ",")])
+        rows.append(
+            [name, step, taken * 1e3, dense * 1e3, format_number(dense / taken, 2), format_number(most, 0, ",")]
+        )
     columns = ["graph", "step", "with structure, ms", "dense, ms", "times as fast", "at most"]
     return Table(f"Closures of {n} vertices on a GPU", columns, rows)
 
@@ -104,7 +106,7 @@ def looks(options: argparse.Namespace) -> Table:
         given = {"clock": _SYNCHRONIZED, "repeats": 7, "seconds": 0.5}
         with_ = ours(f"n = {n}", lambda: sr.closure(A, out=D), **given)  # type: ignore[arg-type] # noqa: B023
         without = theirs(lambda: sr.closure(A, out=D, structure=False), **given)  # type: ignore[arg-type] # noqa: B023
-        rows.append([n, with_ * 1e3, without * 1e3, f"{rounded(100 * (with_ / without - 1), 1)} %"])
+        rows.append([n, with_ * 1e3, without * 1e3, f"{format_number(100 * (with_ / without - 1), 1)} %"])
     return Table("Complete digraphs", ["n", "with structure, ms", "without, ms", "more"], rows)
 
 

@@ -134,7 +134,7 @@ def test_packages_that_dev_does_not_install_are_listed_with_the_reason():
     named = {module: DISTRIBUTIONS.get(module, module) for module in needed}
     assert {module for module, name in named.items() if name not in dev} <= set(OPTIONAL)
     assert not {module for module in OPTIONAL if DISTRIBUTIONS.get(module, module) in dev}
-    assert all(package.why and package.install for package in OPTIONAL.values())
+    assert all(package.reason and package.install for package in OPTIONAL.values())
 
 
 HELP = """

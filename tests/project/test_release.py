@@ -58,8 +58,8 @@ def test_the_first_step_that_fails_ends_the_list(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["release"])
     assert release.main() == 1
     captured = capsys.readouterr()
-    assert captured.out.startswith("✓ Every file names the same version. ")
-    assert captured.err == "✗ Fails.\nbecause\n"
+    assert captured.out.startswith("✓ Check that every file names the same version. ")
+    assert captured.err == "✗ Raise the error of a failing step.\nbecause\n"
 
 
 def test_the_metadata_name_no_person_and_need_no_network():
