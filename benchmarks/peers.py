@@ -195,7 +195,9 @@ def _shortest(A: Any, alike: bool) -> Peers:
         import igraph
 
         graph = igraph.Graph(n, _edges(A), directed=True)
-        yield Peer("igraph, distances", lambda sources: graph.distances(sources.tolist(), weights=None if alike else weights))
+        yield Peer(
+            "igraph, distances", lambda sources: graph.distances(sources.tolist(), weights=None if alike else weights)
+        )
     if has("networkit"):
         import networkit
 
@@ -318,7 +320,9 @@ def _reachability(A: Any) -> Peers:
         import networkx as nx
 
         named = nx.from_scipy_sparse_array(A, create_using=nx.DiGraph)
-        yield Peer("NetworkX, descendants", lambda sources: [nx.descendants(named, v) | {v} for v in sources.tolist()], sets)
+        yield Peer(
+            "NetworkX, descendants", lambda sources: [nx.descendants(named, v) | {v} for v in sources.tolist()], sets
+        )
         yield Peer(
             "NetworkX, transitive_closure",
             lambda sources: nx.transitive_closure(named, reflexive=True),

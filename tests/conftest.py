@@ -45,7 +45,7 @@ def tier(config: pytest.Config) -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    chosen = tiers.selected = tier(config)
+    chosen = tiers.selected_tier = tier(config)
     os.environ.setdefault("HYPOTHESIS_PROFILE", chosen)
     if chosen == "quick":
         # LLVM's optimiser takes a third of the time to compile. The full tier runs what users run; the kernels of the

@@ -215,11 +215,11 @@ def components(options: argparse.Namespace) -> Table:
         "random, 1.5 edges a vertex": random.randint(0, n, (2, 3 * n // 2)),
         "random, 100 edges a vertex": random.randint(0, n, (2, 100 * n)),
     }
-    for kind, (from_, to) in graphs.items():
+    for kind, (tails, heads) in graphs.items():
         taken, found = [], []
         for structure in (True, False):
 
-            def call(structure: bool = structure, tails: Any = from_, heads: Any = to) -> None:
+            def call(structure: bool = structure, tails: Any = tails, heads: Any = heads) -> None:
                 words[...] = 0
                 edges(tails, heads, words.shape[1], words)
                 sr.closure(A, "boolean", out=A, structure=structure)
@@ -257,20 +257,20 @@ def million(options: argparse.Namespace) -> Table:
     acyclic = order[tails[kept]], order[heads[kept]]
     pool, words = cupy.get_default_memory_pool(), cupy.zeros((n, -(-n // 32)), np.uint32)
     A, edges, rows = BitMatrix(words, (n, n)), _edges(), []
-    for kind, (from_, to), structure in (
+    for kind, (tails, heads), structure in (
         ("random, 1.5 edges a vertex", random, True),
         ("no cycle, 10 edges a vertex, hidden", acyclic, True),
         ("random, by all pairs", random, False),
     ):
         words[...] = 0
-        edges(cupy.asarray(from_), cupy.asarray(to), words.shape[1], words)
+        edges(cupy.asarray(tails), cupy.asarray(heads), words.shape[1], words)
         cupy.cuda.Device().synchronize()
         pool.free_all_blocks()
         held, joules, start = pool.total_bytes(), counter(), time.perf_counter()
         sr.closure(A, "boolean", out=A, structure=structure)
         cupy.cuda.Device().synchronize()
         taken, joules = time.perf_counter() - start, counter() - joules
-        equal, reached = 0, _searches(from_, to, n)
+        equal, reached = 0, _searches(tails, heads, n)
         for vertex in rng.integers(0, n, 64).tolist():
             found = words[vertex].get().view(np.uint8)[: -(-n // 8)]
             equal += np.array_equal(found, reached(vertex))

@@ -137,7 +137,7 @@ def test_star_may_be_nan_and_takes_one_variable():
 
 
 @pytest.mark.parametrize(
-    ("given_", "inside", "outside", "text"),
+    ("text_or_pair", "members", "non_members", "text"),
     [
         (None, [-INF, 0, INF], [math.nan], "[-inf, inf]"),
         ((0, 1), [0, 0.5, 1], [-1e-9, 1.1, INF, math.nan], "[0, 1]"),
@@ -149,13 +149,13 @@ def test_star_may_be_nan_and_takes_one_variable():
         (Domain(0, 1, True, True), [0.5], [0, 1], "(0, 1)"),
     ],
 )
-def test_a_domain_is_read_tested_and_printed(given_, inside, outside, text):
-    domain = Domain.of(given_)
+def test_a_domain_is_read_tested_and_printed(text_or_pair, members, non_members, text):
+    domain = Domain.of(text_or_pair)
     assert str(domain) == text
     assert Domain.of(str(domain)) == domain
-    assert np.asarray(domain.contains(np.array(inside, float))).all()
-    assert not np.asarray(domain.contains(np.array(outside, float))).any()
-    assert domain.everything == (given_ is None)
+    assert np.asarray(domain.contains(np.array(members, float))).all()
+    assert not np.asarray(domain.contains(np.array(non_members, float))).any()
+    assert domain.everything == (text_or_pair is None)
 
 
 @pytest.mark.parametrize(

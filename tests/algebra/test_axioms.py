@@ -629,13 +629,13 @@ def test_the_simplest_number_between(low, width, low_open, high_open):
         return
     found = simplest_between(low, high, low_open=low_open, high_open=high_open)
 
-    def inside(value):
+    def is_between(value):
         return (low < value if low_open else low <= value) and (value < high if high_open else value <= high)
 
-    assert inside(found)
+    assert is_between(found)
     for denominator in range(1, found.denominator):
         first = math.floor(low * denominator)
-        assert not any(inside(Fraction(n, denominator)) for n in range(first, math.ceil(high * denominator) + 1))
+        assert not any(is_between(Fraction(n, denominator)) for n in range(first, math.ceil(high * denominator) + 1))
 
 
 def test_the_simplest_number_without_a_bound():

@@ -427,14 +427,14 @@ def test_recursion_and_errors_of_the_callable_itself():
 
 
 def test_exponential_sharing_fails_at_once():
-    def doubled(x, y):
+    def double(x, y):
         f = x + y
         for _ in range(50):
             f = f + f
         return f
 
     with pytest.raises(ExpressionError, match="nodes"):
-        t(doubled)
+        t(double)
 
 
 def test_a_chain_beyond_the_depth_fails():
@@ -615,9 +615,9 @@ def test_what_may_be_nan_says_so():
 
 
 @given(TREES, st.sampled_from(["", "x", "y", "xy"]))
-def test_the_argument_that_is_kept_is_no_nan(tree, undefined):
+def test_the_argument_that_is_kept_is_no_nan(tree, nan_names):
     """Then a comparison and a selection drop a NaN of the other one, as fmin and fmax do."""
-    values = {name: np.array([*SPECIAL, math.nan] if name in undefined else SPECIAL) for name in "xy"}
+    values = {name: np.array([*SPECIAL, math.nan] if name in nan_names else SPECIAL) for name in "xy"}
     x, y = (grid.ravel() for grid in np.meshgrid(*values.values()))
     try:
         tree.check_dtype(x.dtype)
@@ -627,7 +627,7 @@ def test_the_argument_that_is_kept_is_no_nan(tree, undefined):
         if node.op not in ("min", "max"):
             continue
         first, second = (np.broadcast_to(arg.evaluate({"x": x, "y": y}, x.dtype), x.shape) for arg in node.args)
-        kept = node.never_nan_argument(undefined)
+        kept = node.never_nan_argument(nan_names)
         if kept is None:
             continue
         one, other = (first, second) if kept == 0 else (second, first)

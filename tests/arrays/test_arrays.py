@@ -83,11 +83,11 @@ def test_what_is_no_matrix_of_numbers():
 
 
 def test_results_are_not_written_into_a_copy():
-    class Copied:
+    class ArrayByCopy:
         def __array__(self, dtype=None, copy=None):
             return np.zeros((1, 1), bool)
 
-    for out in (Copied(), sr.BitMatrix.zeros((1, 1))):
+    for out in (ArrayByCopy(), sr.BitMatrix.zeros((1, 1))):
         with pytest.raises(TypeError, match=f"out is a {type(out).__name__}"):
             sr.matmul(np.ones((1, 1), bool), np.ones((1, 1), bool), "boolean", out=out)
 

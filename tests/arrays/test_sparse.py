@@ -19,9 +19,9 @@ FORMATS = ["csr", "csc", "coo", "bsr", "dia", "lil", "dok"]
 TRIANGLE = np.array([[0, 2.0, 9.0], [0, 0, 3.0], [1.0, 0, 0]])
 
 
-def damaged(format_="csr", array="indices", at=0, value=3):
+def damage(format_="csr", array="indices", index=0, value=3):
     A = sp.csr_array(TRIANGLE).asformat(format_)
-    getattr(A, array)[at] = value
+    getattr(A, array)[index] = value
     return A
 
 
@@ -38,7 +38,7 @@ def with_columns(row, columns):
     return A
 
 
-def replaced(format_, **arrays):
+def exchange(format_, **arrays):
     A = sp.csr_array(TRIANGLE).asformat(format_)
     for name, array in arrays.items():
         setattr(A, name, array)
@@ -46,17 +46,17 @@ def replaced(format_, **arrays):
 
 
 WRONG = [
-    (lambda: damaged(), r"A\.indices\[0\] is 3, outside a matrix of shape \(3, 3\), whose columns are 0 … 2"),
-    (lambda: damaged(value=-1), r"A\.indices\[0\] is -1"),
-    (lambda: damaged(value=2**31 - 1), r"A\.indices\[0\] is 2147483647"),
-    (lambda: damaged("csc", at=3), r"A\.indices\[3\] is 3, .* whose rows are 0 … 2"),
-    (lambda: damaged(array="indptr", at=1, value=10**6), r"A\.indptr\[1\] is 1000000, beyond the 4 ent"),
-    (lambda: damaged(array="indptr", at=1, value=-1), r"A\.indptr\[1\] is -1, less than the entry before, 0"),
-    (lambda: damaged(array="indptr", value=1), r"A\.indptr\[0\] is 1, and 0 is expected"),
-    (lambda: damaged(array="indptr", at=-1, value=10**6), r"A\.indptr\[3\] is 1000000, beyond the 4 entries"),
-    (lambda: damaged("bsr"), r"A\.indices\[0\] is 3, .* whose columns of blocks are 0 … "),
-    (lambda: damaged("coo", "row"), r"A\.row\[0\] is 3, .* whose rows are 0 … 2"),
-    (lambda: damaged("coo", "col", 2, -7), r"A\.col\[2\] is -7, .* whose columns are 0 … 2"),
+    (lambda: damage(), r"A\.indices\[0\] is 3, outside a matrix of shape \(3, 3\), whose columns are 0 … 2"),
+    (lambda: damage(value=-1), r"A\.indices\[0\] is -1"),
+    (lambda: damage(value=2**31 - 1), r"A\.indices\[0\] is 2147483647"),
+    (lambda: damage("csc", index=3), r"A\.indices\[3\] is 3, .* whose rows are 0 … 2"),
+    (lambda: damage(array="indptr", index=1, value=10**6), r"A\.indptr\[1\] is 1000000, beyond the 4 ent"),
+    (lambda: damage(array="indptr", index=1, value=-1), r"A\.indptr\[1\] is -1, less than the entry before, 0"),
+    (lambda: damage(array="indptr", value=1), r"A\.indptr\[0\] is 1, and 0 is expected"),
+    (lambda: damage(array="indptr", index=-1, value=10**6), r"A\.indptr\[3\] is 1000000, beyond the 4 entries"),
+    (lambda: damage("bsr"), r"A\.indices\[0\] is 3, .* whose columns of blocks are 0 … "),
+    (lambda: damage("coo", "row"), r"A\.row\[0\] is 3, .* whose rows are 0 … 2"),
+    (lambda: damage("coo", "col", 2, -7), r"A\.col\[2\] is -7, .* whose columns are 0 … 2"),
     (lambda: with_columns(1, [3]), r"A\.rows\[1\]\[0\] is 3, outside"),
     (lambda: with_columns(1, [-1]), r"A\.rows\[1\]\[0\] is -1, outside"),
     (lambda: with_columns(1, [0, 1]), r"A\.rows\[1\] and A\.data\[1\] are not lists of one length"),
@@ -66,16 +66,19 @@ WRONG = [
     (lambda: with_keys((0, 1), (-1, 0)), r"the key \(-1, 0\) of A has -1, outside a matrix"),
     (lambda: with_keys((0, 0.5)), r"the keys of A holds 0\.5, and integers"),
     (lambda: with_keys(7), r"A has the key 7, and a pair"),
-    (lambda: replaced("csr", indptr=np.array([0, 4], np.int32)), r"A\.indptr has 2 entries, and a matrix .* has 4"),
-    (lambda: replaced("csr", indices=np.zeros(2, np.int32)), r"A\.indices has 2 entries, and A\.data has 4"),
-    (lambda: replaced("csr", data=np.zeros(3)), r"A\.indices has 4 entries, and A\.data has 3"),
-    (lambda: replaced("csr", indices=np.zeros(4)), r"A\.indices has dtype float64, and int32 or int64 is expected"),
-    (lambda: replaced("csr", indices=[0, 0, 0, 0]), r"A\.indices is list, and an array of 1 dimensions is expected"),
-    (lambda: replaced("csr", data=np.zeros((4, 1))), r"A\.data is \(4, 1\), and an array of 1 dimensions"),
-    (lambda: replaced("bsr", data=np.zeros((4, 2, 2))), r"A\.data has blocks of 2 × 2, which do not divide 3 × 3"),
-    (lambda: replaced("coo", data=np.zeros(3)), r"A\.row has 4 entries, and A\.data has 3"),
-    (lambda: replaced("dia", offsets=np.zeros(7, np.int32)), r"A\.data has 3 diagonals, and A\.offsets has 7 entries"),
-    (lambda: replaced("lil", rows=np.zeros(2, object)), r"A has 3 rows, A\.rows has 2 and A\.data has 3"),
+    (lambda: exchange("csr", indptr=np.array([0, 4], np.int32)), r"A\.indptr has 2 entries, and a matrix .* has 4"),
+    (lambda: exchange("csr", indices=np.zeros(2, np.int32)), r"A\.indices has 2 entries, and A\.data has 4"),
+    (lambda: exchange("csr", data=np.zeros(3)), r"A\.indices has 4 entries, and A\.data has 3"),
+    (lambda: exchange("csr", indices=np.zeros(4)), r"A\.indices has dtype float64, and int32 or int64 is expected"),
+    (lambda: exchange("csr", indices=[0, 0, 0, 0]), r"A\.indices is list, and an array of 1 dimensions is expected"),
+    (lambda: exchange("csr", data=np.zeros((4, 1))), r"A\.data is \(4, 1\), and an array of 1 dimensions"),
+    (lambda: exchange("bsr", data=np.zeros((4, 2, 2))), r"A\.data has blocks of 2 × 2, which do not divide 3 × 3"),
+    (lambda: exchange("coo", data=np.zeros(3)), r"A\.row has 4 entries, and A\.data has 3"),
+    (
+        lambda: exchange("dia", offsets=np.zeros(7, np.int32)),
+        r"A\.data has 3 diagonals, and A\.offsets has 7 entries",
+    ),
+    (lambda: exchange("lil", rows=np.zeros(2, object)), r"A has 3 rows, A\.rows has 2 and A\.data has 3"),
     (lambda: sp.coo_array(np.ones(3)), "A is a sparse array of 1 dimensions: only matrices"),
 ]
 
@@ -140,7 +143,7 @@ def calls():
 @pytest.mark.parametrize("where", [("csr", "indices"), ("coo", "col")])
 def test_every_function_validates_its_sparse_operand(where, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    A = damaged(*where)
+    A = damage(*where)
     for name, call in calls().items():
         try:
             call(A)
@@ -237,7 +240,7 @@ def test_sparse_matrices_too_large_for_what_is_asked():
 # ------------------------------------------------------------------------------------------------- truth values
 
 
-def reached(x):
+def reachable(x):
     return np.asarray(x.unpack() if hasattr(x, "unpack") else x).tolist()
 
 
@@ -275,7 +278,7 @@ def test_zeros_and_ones_are_truth_values_everywhere(form, name):
     if name == "add" and form == "frame":
         pytest.skip("frames are no operands of add")
     given = FORMS[form](ONES)
-    assert reached(call(given)) == expected
+    assert reachable(call(given)) == expected
     if form in LISTS_EDGES and name in ("transitive_closure", "condensation"):
         return
     with pytest.raises(DTypeError, match=r"\] is 2, which bool does not hold: .* integers that are all 0 or 1"):

@@ -12,8 +12,8 @@ import numpy as np
 import oracles
 import pytest
 from matrices import CASES, matrix
-from strict_arrays import StrictArray, StrictBackend, StrictPasses, StrictStreams, installed, on_device
-from strips import rounded
+from strict_arrays import StrictArray, StrictBackend, StrictPasses, StrictStreams, install_stand_in, on_device
+from strips import rounding_matrix
 from tiers import each_value, full, quick
 
 import semiring as sr
@@ -33,7 +33,7 @@ DENSE = [name for name in matrix_methods() if name != "auto" and not method_name
 
 @pytest.fixture(autouse=True)
 def strict(monkeypatch):
-    with installed(monkeypatch):
+    with install_stand_in(monkeypatch):
         yield
 
 
@@ -149,14 +149,14 @@ def test_every_call_scans_the_graph_of_its_matrix(monkeypatch, rng):
 def test_float16_is_closed_in_float32_and_rounded_once(monkeypatch, rng):
     """Closures are as on the host. They are in float16 if the caller requests it or nothing is rounded."""
 
-    class Whole(ClosureKernels):
+    class RefusingKernels(ClosureKernels):
         def close(self, plan, A, *, has_concurrent_work=False):
             raise AssertionError("`can_close` is False")
 
-    capabilities = Capabilities(streams=StrictStreams(), passes=StrictPasses(), closures=Whole())
+    capabilities = Capabilities(streams=StrictStreams(), passes=StrictPasses(), closures=RefusingKernels())
     monkeypatch.setattr(StrictBackend, "capabilities", capabilities)
     for name in ("min_plus", "max_times"):
-        A = rounded(rng, 71, name, "float16")
+        A = rounding_matrix(rng, 71, name, "float16")
         expected = closure(on_device(A.astype(np.float32)), name).get().astype(np.float16)
         for given, out in ((A, expected), (np.stack([A, A]), np.stack([expected, expected]))):
             for _ in range(2):  # a plan that both calls could share
@@ -166,7 +166,7 @@ def test_float16_is_closed_in_float32_and_rounded_once(monkeypatch, rng):
         np.testing.assert_array_equal(closure(on_device(A), name, compute_dtype=np.float16).get(), found.get())
         np.testing.assert_allclose(found.get(), expected, rtol=71 * 2.0**-11)
         assert (found.get() != expected).any()
-    A = rounded(rng, 71, "max_min", "float16")
+    A = rounding_matrix(rng, 71, "max_min", "float16")
     found, why = closure(on_device(A), "max_min", explain=True)
     assert why.chain[-1].why.endswith("closes 71 × 71 float16, cuda")
     check(A, found.get(), "max_min")
@@ -343,7 +343,7 @@ def test_packed_bits(rng):
 # --------------------------------------------------------------------------------------------------- paths on a device
 
 
-class Moved:
+class HostCopyCounter:
     """A counter of the numbers that were copied to the host."""
 
     def __init__(self, monkeypatch):
@@ -369,7 +369,7 @@ def found_paths(rng, n):
 def test_a_path_moves_one_row_of_the_matrix(rng, monkeypatch):
     n = 90
     A, host, there = found_paths(rng, n)
-    moved = Moved(monkeypatch)
+    moved = HostCopyCounter(monkeypatch)
     for j in range(n):
         if host.reachable[3, j]:
             assert there.path(3, j) == host.path(3, j)

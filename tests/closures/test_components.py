@@ -33,15 +33,15 @@ def random_edges(rng, n):
     return edges[np.ix_(order, order)]
 
 
-def check_numbering(edges, found):
+def check_numbering(edges, components):
     """Every vertex once, those of a component together and in their order; no edge leads to a lower component."""
     n = len(edges)
-    assert sorted(found.order.tolist()) == list(range(n))
-    assert found.bounds[0] == 0
-    assert found.bounds[-1] == n
+    assert sorted(components.order.tolist()) == list(range(n))
+    assert components.bounds[0] == 0
+    assert components.bounds[-1] == n
     number = np.empty(n, int)
-    for k in range(len(found)):
-        vertices = found.order[found.bounds[k] : found.bounds[k + 1]]
+    for k in range(len(components)):
+        vertices = components.order[components.bounds[k] : components.bounds[k + 1]]
         assert vertices.size
         assert (np.diff(vertices) > 0).all()
         number[vertices] = k
@@ -76,12 +76,12 @@ def test_components_are_numbered_in_topological_order(rng, way, monkeypatch):
             check_apart(edges, found)
 
 
-def check_apart(edges, found):
+def check_apart(edges, components):
     """Every weak component begins where it says, and no edge leads from one to another."""
     weak = np.empty(len(edges), int)
-    ends = found.bounds[found.weak]
-    for k in range(len(found.weak) - 1):
-        weak[found.order[ends[k] : ends[k + 1]]] = k
+    ends = components.bounds[components.weak]
+    for k in range(len(components.weak) - 1):
+        weak[components.order[ends[k] : ends[k + 1]]] = k
     both = oracles.reachable(edges | edges.T)
     np.testing.assert_array_equal(both, weak[:, np.newaxis] == weak)
 
@@ -148,12 +148,12 @@ def test_edges_of_words_are_listed(rng):
             assert list_edges(sr.pack(edges).words, tails.size - 1)[0][-1] == -1
 
 
-@pytest.mark.parametrize("most", [1, 8, 64])
-def test_closed_blocks_are_joined(rng, most, monkeypatch):
+@pytest.mark.parametrize("block", [1, 8, 64])
+def test_closed_blocks_are_joined(rng, block, monkeypatch):
     """Whole numbers of both signs: exactly the closure, and the closed blocks bit for bit as they were."""
-    monkeypatch.setattr(components, "_RUN", most)
-    monkeypatch.setattr(components, "_LEAF", most)
-    monkeypatch.setattr(components, "_FACTOR", most)
+    monkeypatch.setattr(components, "_RUN", block)
+    monkeypatch.setattr(components, "_LEAF", block)
+    monkeypatch.setattr(components, "_FACTOR", block)
     for n in (1, 2, 5, 20, 60):
         for _ in range(5):
             edges = random_edges(rng, n)

@@ -24,12 +24,12 @@ from operands import (
     bind,
     closable,
     entries,
-    inside,
     laid_out,
     nilpotent,
-    outside,
-    packed,
-    unpacked,
+    pack_words,
+    to_caller_form,
+    to_kernel_form,
+    unpack_words,
 )
 from tiers import quick
 
@@ -109,17 +109,17 @@ def operations(protocol):
     }
 
 
-def unlike(found, protocol):
+def differing_operations(group, protocol):
     """Return the names of the functions of a protocol that an object lacks, or has with other parameters."""
     return [
         name
         for name, function in operations(protocol).items()
-        if not callable(getattr(found, name, None))
-        or list(inspect.signature(getattr(found, name)).parameters) != list(inspect.signature(function).parameters)[1:]
+        if not callable(getattr(group, name, None))
+        or list(inspect.signature(getattr(group, name)).parameters) != list(inspect.signature(function).parameters)[1:]
     ]
 
 
-def declared(backend):
+def declared_groups(backend):
     return {name: found for name in GROUPS if (found := getattr(backend.capabilities, name)) is not None}
 
 
@@ -130,8 +130,8 @@ def every_backend():
 
 @pytest.mark.parametrize("backend", every_backend(), ids=lambda backend: backend.name)
 def test_a_backend_has_what_it_declares(backend):
-    assert unlike(backend, Backend) == []
-    assert [name for name, found in declared(backend).items() if unlike(found, GROUPS[name])] == []
+    assert differing_operations(backend, Backend) == []
+    assert [name for name, found in declared_groups(backend).items() if differing_operations(found, GROUPS[name])] == []
     assert backend.capabilities is backend.capabilities
 
 
@@ -139,7 +139,7 @@ def test_which_groups_are_declared():
     """The fallback declares no group; only the CPU declares sequences; only the GPU declares streams, passes and
     graphs."""
     both = {"products", "closures", "paths"}
-    assert {backend.name: set(declared(backend)) for backend in every_backend()} == {
+    assert {backend.name: set(declared_groups(backend)) for backend in every_backend()} == {
         "cpu": both | {"sequences"},
         "reference": set(),
         "cuda": both | {"streams", "passes", "graphs"},
@@ -157,7 +157,7 @@ def test_which_operations_are_provided(backend):
     """A backend provides all operations of its groups except the optional ones in `LACKS`, and none of another
     group."""
     provided = {name for name in OPERATIONS if backend.capabilities.provides(name)}
-    of_groups = {name for group in declared(backend) for name in operations(GROUPS[group])}
+    of_groups = {name for group in declared_groups(backend) for name in operations(GROUPS[group])}
     assert provided == of_groups - LACKS[backend.name]
     assert not backend.capabilities.provides("multiply")  # an operation of the contract, which every backend has
     assert not backend.capabilities.provides("fly")
@@ -187,8 +187,8 @@ def test_an_operation_with_other_parameters_would_be_seen():
         def close_stack(self, plan):
             """Lack the parameter for the stack."""
 
-    assert unlike(Careless(), ClosureKernels) == ["close_stack"]
-    assert unlike(ReferenceBackend(), ClosureKernels) == list(operations(ClosureKernels))
+    assert differing_operations(Careless(), ClosureKernels) == ["close_stack"]
+    assert differing_operations(ReferenceBackend(), ClosureKernels) == list(operations(ClosureKernels))
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -325,7 +325,7 @@ def test_stacks_are_closed_as_their_matrices_are(backend, name, dtype, rng):
     closures = backend.capabilities.closures
     plan = make_plan(CATALOGUE[name], dtype)
     for count, n in ((0, 3), (3, 0), (4, 5), (2, closures.stack_rows(plan) + 1)):
-        stack = inside(entries(rng, name, dtype, (count, n, n), tame=True), name)
+        stack = to_kernel_form(entries(rng, name, dtype, (count, n, n), tame=True), name)
         alone = [matrix.copy() for matrix in stack]
         closures.close_stack(plan, stack)
         for closed, matrix in zip(stack, alone, strict=True):
@@ -348,13 +348,13 @@ def poison(shape, dtype):
     return worst
 
 
-def agree(found, expected, name):
+def agree(actual, expected, name):
     __tracebackhide__ = True
     if name == "log_plus":
-        tolerance = 2e-5 if found.dtype == np.float32 else 1e-12
-        np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+        tolerance = 2e-5 if actual.dtype == np.float32 else 1e-12
+        np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
     else:
-        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(actual, expected)
 
 
 # ------------------------------------------------------------------------------------------------- products
@@ -367,15 +367,15 @@ def test_products(backend, name, dtype, rng):
     for m, k, n in SHAPES:
         first, second, third = next(layouts)
         A, B, C = (entries(rng, name, dtype, shape) for shape in ((m, k), (k, n), (m, n)))
-        inner_a, inner_b = laid_out(inside(A, name), first), laid_out(inside(B, name), second)
+        inner_a, inner_b = laid_out(to_kernel_form(A, name), first), laid_out(to_kernel_form(B, name), second)
         result = laid_out(poison((m, n), dtype), third)
         engine.multiply(result, inner_a, inner_b)
-        agree(outside(result, name), oracles.product(A, B, name), name)
-        result = laid_out(inside(C, name), third)
+        agree(to_caller_form(result, name), oracles.product(A, B, name), name)
+        result = laid_out(to_kernel_form(C, name), third)
         engine.multiply_add(result, inner_a, inner_b)
-        agree(outside(result, name), oracles.product(A, B, name, C), name)
-        np.testing.assert_array_equal(inner_a, inside(A, name), "an operand was written to")
-        np.testing.assert_array_equal(inner_b, inside(B, name), "an operand was written to")
+        agree(to_caller_form(result, name), oracles.product(A, B, name, C), name)
+        np.testing.assert_array_equal(inner_a, to_kernel_form(A, name), "an operand was written to")
+        np.testing.assert_array_equal(inner_b, to_kernel_form(B, name), "an operand was written to")
 
 
 @pytest.mark.parametrize(
@@ -393,13 +393,13 @@ def test_every_layout_of_every_operand(backend, name, dtype, rng):
     A, B, C = (entries(rng, name, dtype, shape) for shape in ((19, 33), (33, 70), (19, 70)))
     expected = oracles.product(A, B, name), oracles.product(A, B, name, C)
     for first, second, third in itertools.product(LAYOUTS, repeat=3):
-        inner = laid_out(inside(A, name), first), laid_out(inside(B, name), second)
+        inner = laid_out(to_kernel_form(A, name), first), laid_out(to_kernel_form(B, name), second)
         result = laid_out(poison(C.shape, dtype), third)
         engine.multiply(result, *inner)
-        np.testing.assert_array_equal(outside(result, name), expected[0], f"{first}, {second}, {third}")
-        result = laid_out(inside(C, name), third)
+        np.testing.assert_array_equal(to_caller_form(result, name), expected[0], f"{first}, {second}, {third}")
+        result = laid_out(to_kernel_form(C, name), third)
         engine.multiply_add(result, *inner)
-        np.testing.assert_array_equal(outside(result, name), expected[1], f"{first}, {second}, {third}")
+        np.testing.assert_array_equal(to_caller_form(result, name), expected[1], f"{first}, {second}, {third}")
 
 
 @pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float32"), ("plus_times", "float64"), ("xor_and", "uint8")])
@@ -500,8 +500,8 @@ def test_threads_change_no_bit(backend, name, dtype, rng):
 # ------------------------------------------------------------------------------------------------- witnesses and pivots
 
 
-def strictly_better(values, than, name):
-    return oracles.ORACLES[name].add(values, than) != than
+def strictly_better(values, best, name):
+    return oracles.ORACLES[name].add(values, best) != best
 
 
 def selective_data(rng, name, dtype, shape):
@@ -526,11 +526,11 @@ def test_witnesses(backend, name, dtype, rng):
         better = strictly_better(product, C, name)
         W = rng.integers(-1, 7, C.shape).astype(witness_dtype)
         expected = np.where(better, k0 + oracles.witness(A, B, name), W)
-        result, found = laid_out(inside(C, name), first), laid_out(W, second)
+        result, found = laid_out(to_kernel_form(C, name), first), laid_out(W, second)
         engine.multiply_add_witness(
-            result, found, laid_out(inside(A, name), second), laid_out(inside(B, name), first), k0
+            result, found, laid_out(to_kernel_form(A, name), second), laid_out(to_kernel_form(B, name), first), k0
         )
-        np.testing.assert_array_equal(outside(result, name), np.where(better, product, C))
+        np.testing.assert_array_equal(to_caller_form(result, name), np.where(better, product, C))
         np.testing.assert_array_equal(found, expected)
 
 
@@ -552,11 +552,11 @@ def test_pivots(backend, name, dtype, rng):
         k0 = 0 if index % 2 else 128
         P = rng.integers(-1, 7, C.shape).astype(np.int32)
         expected, pivots = pivots_by_definition(A, B, C, P, name, k0, engine.plan.pivot_chunk)
-        result, found = laid_out(inside(C, name), first), laid_out(P, second)
+        result, found = laid_out(to_kernel_form(C, name), first), laid_out(P, second)
         engine.multiply_add_pivots(
-            result, found, laid_out(inside(A, name), second), laid_out(inside(B, name), first), k0
+            result, found, laid_out(to_kernel_form(A, name), second), laid_out(to_kernel_form(B, name), first), k0
         )
-        np.testing.assert_array_equal(outside(result, name), expected)
+        np.testing.assert_array_equal(to_caller_form(result, name), expected)
         np.testing.assert_array_equal(found, pivots)
 
 
@@ -577,15 +577,15 @@ def test_close_block(closing, name, dtype, rng):
     idempotent = oracles.ORACLES[name].idempotent
     for n, layout in zip(BLOCKS, itertools.cycle(LAYOUTS), strict=False):
         A = nilpotent(rng, name, dtype, n)
-        result = laid_out(inside(A, name), layout)
+        result = laid_out(to_kernel_form(A, name), layout)
         engine.close_block(result)
-        agree(outside(result, name), sum_of_powers(A, name), name)
+        agree(to_caller_form(result, name), sum_of_powers(A, name), name)
         assert engine.plan.status.diverged == -1
         if idempotent:  # cycles too, as long as none improves
             A = entries(rng, name, dtype, (n, n), tame=True)
-            result = laid_out(inside(A, name), layout)
+            result = laid_out(to_kernel_form(A, name), layout)
             engine.close_block(result)
-            agree(outside(result, name), oracles.closure(A, name), name)
+            agree(to_caller_form(result, name), oracles.closure(A, name), name)
             assert engine.plan.status.diverged == -1
 
 
@@ -631,7 +631,7 @@ def test_close_block_inverts_over_gf2(closing, dtype, rng):
 def test_a_pivot_without_a_star_is_named(closing, name, dtype, loop):
     for n, first in ((1, 0), (5, 3), (40, 33)):
         engine = bind(closing, name, dtype)
-        A = inside(np.full((n, n), oracles.zero(name, dtype)), name)
+        A = to_kernel_form(np.full((n, n), oracles.zero(name, dtype)), name)
         A[first, first] = loop
         A[n - 1, n - 1] = loop
         engine.close_block(A)
@@ -657,9 +657,9 @@ def test_close_block_pivots(closing, name, dtype, rng):
         np.fill_diagonal(A, oracles.one(name, dtype))
         P = np.full((n, n), -1, np.int32)
         expected, pivots = eliminate_with_pivots(A, name, P, k0)
-        result, found = laid_out(inside(A, name), layout), laid_out(P, layout)
+        result, found = laid_out(to_kernel_form(A, name), layout), laid_out(P, layout)
         engine.close_block_pivots(result, found, k0)
-        np.testing.assert_array_equal(outside(result, name), expected)
+        np.testing.assert_array_equal(to_caller_form(result, name), expected)
         np.testing.assert_array_equal(found, pivots)
 
 
@@ -689,11 +689,11 @@ def test_packed_products(backend, name, rng):
     for m, k, n in sizes:
         A, B, C = (rng.random(shape) < density for shape, density in (((m, k), 0.2), ((k, n), 0.2), ((m, n), 0.1)))
         result = np.full((m, -(-n // 32) + 1), 0xFFFFFFFF, np.uint32)[:, : -(-n // 32)]
-        engine.multiply(result, packed(A, 1), packed(B, 2))
-        np.testing.assert_array_equal(unpacked(result, n), oracles.product(A, B, name))
-        result = packed(C, 1)
-        engine.multiply_add(result, packed(A), packed(B))
-        np.testing.assert_array_equal(unpacked(result, n), oracles.product(A, B, name, C))
+        engine.multiply(result, pack_words(A, 1), pack_words(B, 2))
+        np.testing.assert_array_equal(unpack_words(result, n), oracles.product(A, B, name))
+        result = pack_words(C, 1)
+        engine.multiply_add(result, pack_words(A), pack_words(B))
+        np.testing.assert_array_equal(unpack_words(result, n), oracles.product(A, B, name, C))
 
 
 @pytest.mark.parametrize("name", ["boolean", "max_min"])
@@ -703,9 +703,9 @@ def test_packed_witnesses(backend, name, rng):
         A, B, C = (rng.random(shape) < 0.15 for shape in ((m, k), (k, n), (m, n)))
         product = oracles.product(A, B, name)
         start = np.full((m, n), -1, np.int32)
-        W, result = start.copy(), packed(C, 1)
-        engine.multiply_add_witness(result, W, packed(A), packed(B), 7)
-        np.testing.assert_array_equal(unpacked(result, n), C | product)
+        W, result = start.copy(), pack_words(C, 1)
+        engine.multiply_add_witness(result, W, pack_words(A), pack_words(B), 7)
+        np.testing.assert_array_equal(unpack_words(result, n), C | product)
         np.testing.assert_array_equal(W, np.where(product & ~C, 7 + oracles.witness(A, B, name), -1))
 
 
@@ -713,9 +713,9 @@ def test_packed_closures(closing, rng):
     engine = bind(closing, "boolean", "bool", storage="bits")
     for n in (0, 1, 2, 31, 32, 33, 97):
         A = rng.random((n, n)) < 1.5 / max(1, n)
-        words = packed(A, 1)
+        words = pack_words(A, 1)
         engine.close_block(words)
-        np.testing.assert_array_equal(unpacked(words, n), oracles.reachable(A))
+        np.testing.assert_array_equal(unpack_words(words, n), oracles.reachable(A))
 
 
 # ------------------------------------------------------------------------------------------------- products in place
@@ -728,12 +728,12 @@ def test_products_in_place(backend, name, dtype, panel, rng):
     engine = Engine(backend, plan, panel=panel)
     for m, n in [(1, 1), (3, 0), (5, 70), (67, 65)]:
         A, B = entries(rng, name, dtype, (m, m)), entries(rng, name, dtype, (m, n))
-        result = laid_out(inside(B, name), "columns")
-        engine.multiply_left(inside(A, name), result)
-        agree(outside(result, name), oracles.product(A, B, name), name)
-        result = laid_out(inside(B.T, name), "rows")
-        engine.multiply_right(result, inside(A, name))
-        agree(outside(result, name), oracles.product(B.T, A, name), name)
+        result = laid_out(to_kernel_form(B, name), "columns")
+        engine.multiply_left(to_kernel_form(A, name), result)
+        agree(to_caller_form(result, name), oracles.product(A, B, name), name)
+        result = laid_out(to_kernel_form(B.T, name), "rows")
+        engine.multiply_right(result, to_kernel_form(A, name))
+        agree(to_caller_form(result, name), oracles.product(B.T, A, name), name)
 
 
 @pytest.mark.parametrize("panel", [5, 64, 512])
@@ -760,12 +760,12 @@ def test_packed_products_in_place(backend, rng):
     for panel in (32, 64, 512):
         engine = Engine(backend, plan, panel=panel)
         A, B = rng.random((67, 67)) < 0.1, rng.random((67, 130)) < 0.1
-        words = packed(B)
-        engine.multiply_left(packed(A), words)
-        np.testing.assert_array_equal(unpacked(words, 130), oracles.product(A, B, "boolean"))
-        words = packed(B.T)
-        engine.multiply_right(words, packed(A))
-        np.testing.assert_array_equal(unpacked(words, 67), oracles.product(B.T, A, "boolean"))
+        words = pack_words(B)
+        engine.multiply_left(pack_words(A), words)
+        np.testing.assert_array_equal(unpack_words(words, 130), oracles.product(A, B, "boolean"))
+        words = pack_words(B.T)
+        engine.multiply_right(words, pack_words(A))
+        np.testing.assert_array_equal(unpack_words(words, 67), oracles.product(B.T, A, "boolean"))
 
 
 # ------------------------------------------------------------------------------------------------- choosing a backend

@@ -26,7 +26,7 @@ WEIGHTS = {
 OWN = sr.Semiring("own", "where(x <= y, x, y)", "x + y", float("inf"), 0, domain="[0, inf]")
 
 
-def drawn(rng, n, m, name):
+def random_searches(rng, n, m, name):
     """Edges, none twice, as Searches, and the dense matrix."""
     semiring = OWN if name == "own" else as_semiring(name)
     dtype, weights = WEIGHTS["min_plus" if name == "own" else name]
@@ -41,7 +41,7 @@ def drawn(rng, n, m, name):
     return Searches(plan, starts, heads.astype(np.int32), values), A, semiring
 
 
-def closed(A, semiring):
+def close(A, semiring):
     """A*, pivot by pivot; every one is 1̄* = 1̄."""
     D = A.copy()
     np.fill_diagonal(D, semiring.add(D.diagonal(), semiring.one_for(D.dtype)))
@@ -70,8 +70,8 @@ def check_trees(values, trees, A, semiring, sources):
 def test_every_semiring_against_its_closure(rng, name, backend, monkeypatch):
     monkeypatch.setenv("SEMIRING_BACKEND", backend)
     for n, m in ((0, 0), (1, 0), (1, 1), (2, 2), (5, 9), (17, 40), (33, 33), (40, 1600)):
-        graph, A, semiring = drawn(rng, n, m, name)
-        expected = closed(A, semiring)
+        graph, A, semiring = random_searches(rng, n, m, name)
+        expected = close(A, semiring)
         sources = rng.integers(0, n, 2 * n) if n else np.empty(0, np.int64)
         values, trees = graph.search_table(sources, trees=True)
         np.testing.assert_allclose(values.astype(float), expected[sources].astype(float), rtol=1e-12)
@@ -125,8 +125,8 @@ def test_sums_beyond_the_floats_are_no_path():
 @pytest.mark.full
 def test_what_a_search_touched_is_forgotten(rng):
     """A thread uses one workspace for all sources, and searches that end early leave a queue in it."""
-    graph, A, semiring = drawn(rng, 40, 160, "min_plus")
-    D = closed(A, semiring)
+    graph, A, semiring = random_searches(rng, 40, 160, "min_plus")
+    D = close(A, semiring)
     for source in range(40):
         order = np.full(40, source)
         order[::2] = rng.integers(0, 40, 20)

@@ -54,11 +54,11 @@ def closed_at_once(monkeypatch):
     """Return a list with the number of matrices that the loop has closed."""
     count, close = [0], CpuBackend.close_gaining
 
-    def counted(self, plan, A, found, out):
+    def count_closed(self, plan, A, found, out):
         count[0] += len(A)
         close(self, plan, A, found, out)
 
-    monkeypatch.setattr(CpuBackend, "close_gaining", counted)
+    monkeypatch.setattr(CpuBackend, "close_gaining", count_closed)
     return count
 
 

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 import tiers
-from strips import METHOD, least, make_small, rounded, same_bits
+from strips import METHOD, least_memory, make_small, rounding_matrix, same_bits
 
 import semiring as sr
 from semiring.closures.call import Options
@@ -34,7 +34,7 @@ from semiring.out_of_core.disk import System
 SECTOR = 512  # bytes that a disk writes as one
 N = 97
 #: How many times the least memory a run has that is stopped. The least, with strips of two rows, is exhaustive.
-SHARE = 1.0 if tiers.selected == "exhaustive" else 1.6
+SHARE = 1.0 if tiers.selected_tier == "exhaustive" else 1.6
 
 
 @pytest.fixture(autouse=True)
@@ -60,15 +60,15 @@ class Work:
         self.path, self.journal, self.options = folder / "A.npy", folder / "run", {}
         self.out, self.pivots = self.path if in_place else folder / "D.npy", folder / "P.npy"
         self.name, self.A = name, weights(rng, name, dtype)
-        self.expected, self.led = sr.closure(self.A, name, method=METHOD), None
+        self.expected, self.expected_pivots = sr.closure(self.A, name, method=METHOD), None
         np.save(self.path, self.A)
         if pivots:  # values, too, as they are found with pivots
             self.options = {"pivots": self.pivots}
             self.expected = np.array(sr.closure(self.path, name, out=folder / "E.npy", memory="1 GiB", **self.options))
-            self.led = np.load(self.pivots)
-        self.memory = int(least(self.path, name, **self.options) * share)
+            self.expected_pivots = np.load(self.pivots)
+        self.memory = int(least_memory(self.path, name, **self.options) * share)
 
-    def again(self):
+    def reset(self):
         """Remove every file of the run and write the matrix again."""
         for path in (self.out, self.pivots, self.journal, Path(f"{self.journal}.new")):
             path.unlink(missing_ok=True)
@@ -82,7 +82,7 @@ class Work:
         """Check that a resumed run ends with the bits of an undisturbed run, and that one more run changes nothing."""
         assert same_bits(self.run(), self.expected)
         assert same_bits(np.load(self.out), self.expected)
-        assert self.led is None or same_bits(np.load(self.pivots), self.led)
+        assert self.expected_pivots is None or same_bits(np.load(self.pivots), self.expected_pivots)
         assert same_bits(self.run(), self.expected)
 
 
@@ -92,7 +92,7 @@ def weights(rng, name, dtype):
         A = (-rng.integers(0, 1000, (N, N)) + h[:, None] - h).astype(dtype)
         A[rng.random((N, N)) < 0.3] = sr.as_semiring(name).zero_for(np.dtype(dtype))
         return A
-    return rounded(rng, N, name, dtype)
+    return rounding_matrix(rng, N, name, dtype)
 
 
 KINDS = [("min_plus", "float64"), ("plus_times", "float64"), ("max_plus", "int32")]
@@ -129,7 +129,7 @@ def test_a_run_with_a_journal_has_the_same_bits(rng, tmp_path, share):
     for name, dtype in KINDS:
         for in_place in (True, False):
             work = Work(tmp_path, rng, name, dtype, in_place, share)
-            work.again()
+            work.reset()
             work.check()
 
 
@@ -140,9 +140,9 @@ def test_matrices_of_any_size(rng, tmp_path, n):
     path = tmp_path / "A.npy"
     for dtype in ("float32", "bool"):
         name = "boolean" if dtype == "bool" else "min_plus"
-        A = rounded(rng, n, name, dtype)
+        A = rounding_matrix(rng, n, name, dtype)
         np.save(path, A)
-        for memory in (least(path, name), "1 GiB"):
+        for memory in (least_memory(path, name), "1 GiB"):
             np.save(path, A)
             (tmp_path / "run").unlink(missing_ok=True)
             found = sr.closure(path, name, out=path, memory=memory, journal=tmp_path / "run")
@@ -155,7 +155,7 @@ def test_rows_of_whole_pages(rng, tmp_path):
     n, path = 512, tmp_path / "A.npy"
     A = rng.random((n, n))
     np.save(path, A)
-    found = sr.closure(path, out=path, memory=4 * least(path), journal=tmp_path / "run")
+    found = sr.closure(path, out=path, memory=4 * least_memory(path), journal=tmp_path / "run")
     assert same_bits(found, sr.closure(A, method=METHOD))
 
 
@@ -165,19 +165,19 @@ def test_a_finished_run_reads_no_strip(monkeypatch, work):
     size = work.journal.stat().st_size
     assert size < 50_000
 
-    class Watched(System):
+    class RecordingSystem(System):
         most = 0
 
         def read(self, file, memory, position):
             done = super().read(file, memory, position)
-            Watched.most = max(Watched.most, done)
+            RecordingSystem.longest = max(RecordingSystem.longest, done)
             return done
 
-    use(monkeypatch, Watched())
+    use(monkeypatch, RecordingSystem())
     _, why = work.run(explain=True)
     assert "a run that has finished" in str(why)
     assert f"{N} × {N}" in str(why)
-    assert Watched.most < 4096
+    assert RecordingSystem.longest < 4096
 
 
 def test_the_layout_of_a_run():
@@ -261,7 +261,7 @@ def sample(kinds, few):
 
     The exhaustive tier has 200, and all rare ones.
     """
-    everything = tiers.selected == "exhaustive"
+    everything = tiers.selected_tier == "exhaustive"
     few = 200 if everything else few
     rare = {
         at
@@ -275,7 +275,7 @@ def sample(kinds, few):
 def test_killed_at_any_call(monkeypatch, rng, work):
     kinds = calls_of(monkeypatch, work)
     for at in sample(kinds, 12):
-        work.again()
+        work.reset()
         use(monkeypatch, Dying(at, rng))
         with pytest.raises(CrashError):
             work.run()
@@ -294,10 +294,10 @@ def test_killed_while_it_puts_in_what_comes_last(monkeypatch, rng, folder, name,
         work.A[3, 5] = work.A[50, 51] = -np.inf
     work.options = {"reflexive": False}
     work.expected = sr.closure(work.A, work.name, method=METHOD, reflexive=False)
-    work.again()
+    work.reset()
     kinds = calls_of(monkeypatch, work)
     for at in sample(kinds, 12):
-        work.again()
+        work.reset()
         use(monkeypatch, Dying(at, rng))
         with pytest.raises(CrashError):
             work.run()
@@ -308,7 +308,7 @@ def test_killed_while_it_puts_in_what_comes_last(monkeypatch, rng, folder, name,
 @pytest.mark.full
 def test_killed_again_and_again(monkeypatch, rng, work):
     """Every run gets some calls further; so many that a panel is logged."""
-    work.again()
+    work.reset()
     for _ in range(300):
         use(monkeypatch, Dying(int(rng.integers(1, 120)), rng))
         try:
@@ -345,7 +345,7 @@ class Failing(Dying):
 def test_any_call_may_fail(monkeypatch, rng, work, code):
     kinds = calls_of(monkeypatch, work)
     for at in sample(kinds, 8):
-        work.again()
+        work.reset()
         system = use(monkeypatch, Failing(at, rng))
         system.code = code
         try:
@@ -477,7 +477,7 @@ def cut_off(monkeypatch, rng, work, at):
 def test_what_was_not_synced_is_lost(monkeypatch, rng, work):
     kinds = calls_of(monkeypatch, work, Volatile)
     for at in sample(kinds, 12):
-        work.again()
+        work.reset()
         assert cut_off(monkeypatch, rng, work, at)
         use(monkeypatch, System())
         work.check()
@@ -485,7 +485,7 @@ def test_what_was_not_synced_is_lost(monkeypatch, rng, work):
 
 @pytest.mark.full
 def test_the_power_goes_again_and_again(monkeypatch, rng, work):
-    work.again()
+    work.reset()
     for _ in range(300):
         if not cut_off(monkeypatch, rng, work, int(rng.integers(1, 120))):
             break
@@ -506,7 +506,7 @@ def test_the_stand_in_does_lose_what_was_not_synced(monkeypatch, rng, work):
 
     calls = len(calls_of(monkeypatch, work))
     for at in range(calls // 4, calls * 3 // 4, calls // 30):
-        work.again()
+        work.reset()
         system = use(monkeypatch, Careless(at, rng))
         system.folder = work.path.parent
         try:
@@ -566,7 +566,7 @@ def kill_at_random(work, rng, times):
         killed += process.wait() == -signal.SIGKILL
         if line == "end\n":
             work.check()
-            work.again()
+            work.reset()
     return killed
 
 
@@ -585,7 +585,7 @@ def test_killed_from_outside_many_times(rng, tmp_path):
     done = 0
     for name, dtype in KINDS:
         work = Work(tmp_path, rng, name, dtype, True)
-        work.again()
+        work.reset()
         done += kill_at_random(work, rng, -(-200 // len(KINDS)))
         work.check()
     assert done >= 200
@@ -611,23 +611,26 @@ class OnRanks(Work):
 
 RANKED = [("min_plus", "float64", True), ("max_plus", "int32", False)]
 in_place = pytest.mark.parametrize(
-    "ranked", tiers.full(lambda work: work[2], [pytest.param(each) for each in RANKED]), indirect=True, ids=str
+    "work_on_ranks", tiers.full(lambda work: work[2], [pytest.param(each) for each in RANKED]), indirect=True, ids=str
 )
 in_another_file = pytest.mark.parametrize(
-    "ranked", tiers.full(lambda work: not work[2], [pytest.param(each) for each in RANKED]), indirect=True, ids=str
+    "work_on_ranks",
+    tiers.full(lambda work: not work[2], [pytest.param(each) for each in RANKED]),
+    indirect=True,
+    ids=str,
 )
 
 
 @pytest.fixture(params=RANKED, ids=str)
-def ranked(request, rng, folder):
+def work_on_ranks(request, rng, folder):
     return OnRanks(folder, rng, *request.param)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("size", tiers.full(lambda size: size > 2, [1, 2, 3, 5]))
-def test_ranks_share_the_strips_of_a_file(ranked, size):
-    ranked.sizes = (size,)
-    ranked.check()
+def test_ranks_share_the_strips_of_a_file(work_on_ranks, size):
+    work_on_ranks.sizes = (size,)
+    work_on_ranks.check()
 
 
 @pytest.mark.full
@@ -637,7 +640,7 @@ def test_ranks_share_the_strips_of_a_file(ranked, size):
 )
 def test_ranks_share_the_strips_of_other_matrices(rng, tmp_path, name, dtype):
     for n in (1, 2, 33, 65, 129):
-        A, path = rounded(rng, n, name, dtype), tmp_path / "A.npy"
+        A, path = rounding_matrix(rng, n, name, dtype), tmp_path / "A.npy"
         np.save(path, A)
         asked = {"out": path, "memory": "1 GiB", "journal": tmp_path / f"run{n}"}
         request = Request(path, Options(sr.as_semiring(name)), **asked)
@@ -651,69 +654,69 @@ def test_ranks_put_in_edges_of_unbounded_gain(rng, tmp_path):
     work.A = np.where(np.tri(N, dtype=bool), np.inf, work.A)
     work.A[3, 5] = work.A[50, 51] = -np.inf
     work.expected = sr.closure(work.A, method=METHOD)
-    work.again()
+    work.reset()
     work.check()
 
 
 @pytest.mark.full
 @in_another_file
-def test_ranks_that_are_killed_are_followed_by_any_number(monkeypatch, rng, ranked):
+def test_ranks_that_are_killed_are_followed_by_any_number(monkeypatch, rng, work_on_ranks):
     """Any number of ranks resumes a run whose ranks were all killed at a call of one of them."""
-    ranked.sizes = (1,)
-    kinds = calls_of(monkeypatch, ranked)
+    work_on_ranks.sizes = (1,)
+    kinds = calls_of(monkeypatch, work_on_ranks)
     for at in sample(kinds, 12):
-        ranked.again()
+        work_on_ranks.reset()
         use(monkeypatch, Dying(at, rng))
-        ranked.sizes = (int(rng.integers(2, 5)),)
+        work_on_ranks.sizes = (int(rng.integers(2, 5)),)
         with pytest.raises((CrashError, StoppedError)):
-            ranked.run()
+            work_on_ranks.run()
         use(monkeypatch, System())
-        ranked.sizes = tuple(rng.permutation(5)[:2]) if rng.random() < 0.7 else ()  # 0: by none, as a plain call
-        ranked.sizes = tuple(int(size) for size in ranked.sizes if size)
-        ranked.check()
+        work_on_ranks.sizes = tuple(rng.permutation(5)[:2]) if rng.random() < 0.7 else ()  # 0: by none, as a plain call
+        work_on_ranks.sizes = tuple(int(size) for size in work_on_ranks.sizes if size)
+        work_on_ranks.check()
 
 
 @pytest.mark.full
 @in_place
-def test_a_call_of_one_rank_may_fail(monkeypatch, rng, ranked):
-    ranked.sizes = (1,)
-    kinds = calls_of(monkeypatch, ranked)
+def test_a_call_of_one_rank_may_fail(monkeypatch, rng, work_on_ranks):
+    work_on_ranks.sizes = (1,)
+    kinds = calls_of(monkeypatch, work_on_ranks)
     for at in sample(kinds, 12):
-        ranked.again()
+        work_on_ranks.reset()
         use(monkeypatch, Failing(at, rng))
-        ranked.sizes = (3,)
+        work_on_ranks.sizes = (3,)
         try:
-            found = ranked.run()
+            found = work_on_ranks.run()
         except OSError as error:
             assert error.errno == errno.EIO  # noqa: PT017
         except StoppedError:
             pass
         else:
-            assert same_bits(found, ranked.expected)
+            assert same_bits(found, work_on_ranks.expected)
         use(monkeypatch, System())
-        ranked.sizes = (int(rng.integers(1, 5)),)
-        ranked.check()
+        work_on_ranks.sizes = (int(rng.integers(1, 5)),)
+        work_on_ranks.check()
 
 
 @pytest.mark.full
 @in_place
-def test_ranks_that_lose_what_was_not_synced(monkeypatch, rng, ranked):
-    ranked.sizes = (1,)
-    kinds = calls_of(monkeypatch, ranked, Volatile)
+def test_ranks_that_lose_what_was_not_synced(monkeypatch, rng, work_on_ranks):
+    work_on_ranks.sizes = (1,)
+    kinds = calls_of(monkeypatch, work_on_ranks, Volatile)
     for at in sample(kinds, 12):
-        ranked.again()
-        ranked.sizes = (int(rng.integers(2, 5)),)
-        assert cut_off(monkeypatch, rng, ranked, at)
+        work_on_ranks.reset()
+        work_on_ranks.sizes = (int(rng.integers(2, 5)),)
+        assert cut_off(monkeypatch, rng, work_on_ranks, at)
         use(monkeypatch, System())
-        ranked.sizes = (int(rng.integers(1, 5)),)
-        ranked.check()
+        work_on_ranks.sizes = (int(rng.integers(1, 5)),)
+        work_on_ranks.check()
 
 
 @pytest.mark.full
 def test_ranks_raise_alike_what_is_wrong_with_the_entries(rng, tmp_path):
     path = tmp_path / "A.npy"
 
-    def raised(A, name, **options):
+    def errors_of(A, name, **options):
         np.save(path, A)
         asked = {"out": path, "memory": 200_000, "journal": tmp_path / "run", **options}
         request, errors = Request(path, Options(sr.as_semiring(name)), **asked), []
@@ -730,15 +733,15 @@ def test_ranks_raise_alike_what_is_wrong_with_the_entries(rng, tmp_path):
         return kind
 
     A = rng.random((N, N))
-    assert raised(A, "min_plus", memory=1) is StorageError
+    assert errors_of(A, "min_plus", memory=1) is StorageError
     A[70, 5] = -3.0
-    assert raised(A, "min_plus") is NegativeCycleError
+    assert errors_of(A, "min_plus") is NegativeCycleError
     A[50, 60] = np.nan
-    assert raised(A, "min_plus") is DomainError
+    assert errors_of(A, "min_plus") is DomainError
     assert not (tmp_path / "run").exists()
     A = rng.random((N, N))
     A[50, 50], A[:50, 50] = 1, 0
-    assert raised(A, "plus_times") is DivergenceError
+    assert errors_of(A, "plus_times") is DivergenceError
 
 
 # ---------------------------------------------------------------------------------------------------------- interrupted
@@ -777,11 +780,11 @@ def test_a_new_file_is_no_npy_file_before_the_end(rng, tmp_path):
 # -------------------------------------------------------------------------------------------------------------- refused
 
 
-def _interrupted(done, total):
+def _interrupt(done, total):
     raise KeyboardInterrupt
 
 
-def stopped(work):
+def stop_halfway(work):
     def interrupt(done, total):
         if done > total // 2:
             raise KeyboardInterrupt
@@ -792,44 +795,44 @@ def stopped(work):
 
 def test_another_run_is_refused_and_said_to_differ(monkeypatch, rng, tmp_path):
     work = Work(tmp_path, rng, "min_plus", "float64", True)
-    stopped(work)
+    stop_halfway(work)
     before = work.path.read_bytes(), work.journal.read_bytes()
     other = tmp_path / "B.npy"
     np.save(other, work.A)
 
-    def refused(match, *arguments, **options):
+    def check_refused(match, *arguments, **options):
         given = {"out": work.path, "memory": work.memory, "journal": work.journal, **options}
         with pytest.raises(StorageError, match=match):
             sr.closure(*(arguments or (work.path,)), **given)
         assert (work.path.read_bytes(), work.journal.read_bytes()) == before
 
-    refused("the semiring was min_plus, and is max_min. Give", work.path, "max_min")
-    refused("the file of A was", other)
-    refused("the file of out was", out=tmp_path / "D.npy")
-    refused("goes on in as much", memory=work.memory // 2)
+    check_refused("the semiring was min_plus, and is max_min. Give", work.path, "max_min")
+    check_refused("the file of A was", other)
+    check_refused("the file of out was", out=tmp_path / "D.npy")
+    check_refused("goes on in as much", memory=work.memory // 2)
     with monkeypatch.context() as patch:  # what is free is not asked for
         patch.setattr(layouts, "free_memory", lambda: 1000)
         with pytest.raises(KeyboardInterrupt):
-            work.run(memory=None, progress=_interrupted)
+            work.run(memory=None, progress=_interrupt)
     before = work.path.read_bytes(), work.journal.read_bytes()
     with monkeypatch.context() as patch:
         patch.setattr(sr, "__version__", "0.0")
-        refused("the version of semiring was")
+        check_refused("the version of semiring was")
     np.save(other, work.A.astype(np.float32))
-    refused("the dtype was", other, out=other)
+    check_refused("the dtype was", other, out=other)
     np.save(other, work.A[:50, :50])
-    refused("the number of vertices was", other, out=other)
+    check_refused("the number of vertices was", other, out=other)
     held = journals.open_journal(System(), str(work.journal))
-    refused("another process")
+    check_refused("another process")
     held.close()
     (tmp_path / "notes").write_text("not a journal " * 100)
-    refused("not a journal", journal=tmp_path / "notes")
+    check_refused("not a journal", journal=tmp_path / "notes")
     work.check()
 
 
 @pytest.mark.full
 def test_a_file_that_others_have_changed_is_refused(rng, work):
-    stopped(work)
+    stop_halfway(work)
     whole = work.out.read_bytes()
     for position in rng.integers(len(whole) // 2, len(whole), 4):
         work.out.write_bytes(whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])
@@ -869,7 +872,7 @@ def test_a_finished_run_knows_its_files(work):
 @pytest.mark.full
 def test_a_damaged_journal_is_refused(rng, tmp_path):
     work = Work(tmp_path, rng, "max_plus", "int32", True)
-    stopped(work)
+    stop_halfway(work)
     whole = work.journal.read_bytes()
     for position in (25, 100, whole.index(b"vectors") + 300):
         work.journal.write_bytes(whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])
@@ -882,13 +885,13 @@ def test_a_damaged_journal_is_refused(rng, tmp_path):
     work.check()
 
 
-@pytest.mark.parametrize("ended", [False, True])
-def test_a_journal_truncated_anywhere_is_refused(ended, rng, folder):
+@pytest.mark.parametrize("has_ended", [False, True])
+def test_a_journal_truncated_anywhere_is_refused(has_ended, rng, folder):
     work = Work(folder, rng, "max_plus", "int32", True)
-    if ended:
+    if has_ended:
         work.run()
     else:
-        stopped(work)
+        stop_halfway(work)
     whole, system = work.journal.read_bytes(), System()
     head = whole.index(b"vectors") + 2000
     # With all lengths of the first part, in which the numbers stand by which the rest is read.
@@ -899,7 +902,7 @@ def test_a_journal_truncated_anywhere_is_refused(ended, rng, folder):
     with pytest.raises(StorageError, match="truncated"):
         work.run()
     work.journal.write_bytes(whole)
-    if not ended:
+    if not has_ended:
         work.check()
 
 
@@ -927,7 +930,7 @@ def test_a_journal_is_a_file_of_its_own(rng, tmp_path):
 
 def test_a_result_that_is_gone(rng, tmp_path):
     work = Work(tmp_path, rng, "min_plus", "float64", False)
-    stopped(work)
+    stop_halfway(work)
     work.out.unlink()
     with pytest.raises(StorageError, match=r"D\.npy is gone since the run of this journal stopped"):
         work.run()
@@ -938,7 +941,7 @@ def test_the_memory_is_kept_to_with_a_journal(monkeypatch, rng, tmp_path):
     monkeypatch.undo()
     A, path = rng.random((1500, 1500), np.float32), tmp_path / "A.npy"
     np.save(path, A)
-    memory, expected = least(path), sr.closure(A, method=METHOD)
+    memory, expected = least_memory(path), sr.closure(A, method=METHOD)
     tracemalloc.start()
     try:
         found = sr.closure(path, out=path, memory=memory, journal=tmp_path / "run")
@@ -968,10 +971,10 @@ def test_to_do_a_round_again_over_torn_strips_would_change_bits(rng):
     panel[:, :32] = sr.closure(A[:32, :32])
     old = A[32:]
 
-    def eliminated(rows):
+    def eliminate(rows):
         return np.minimum(rows, sr.matmul(rows[:, :32].copy(), panel))
 
-    new = eliminated(old)
+    new = eliminate(old)
     torn = old.copy()
     torn[:, :32] = new[:, :32]
-    assert not same_bits(eliminated(torn), new)
+    assert not same_bits(eliminate(torn), new)

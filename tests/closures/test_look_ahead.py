@@ -24,7 +24,7 @@ from semiring.kernels.contract import Capabilities
 from semiring.kernels.engine import Engine, make_plan
 
 
-class Deferred:
+class DeferredStreams:
     """Streams that run nothing before the end, and then the first task of any lane that waits for no other one."""
 
     def __init__(self, choose):
@@ -61,7 +61,7 @@ class WithLanes:
         return getattr(self.host, name)
 
     def lanes(self, plan):
-        return Deferred(self.choose)
+        return DeferredStreams(self.choose)
 
     def mark(self):
         return SimpleNamespace(done=True)
@@ -182,40 +182,40 @@ def test_all_that_is_reported_is_all_there_was_to_do(rng, monkeypatch):
     assert total_pairs(blocked_floyd_warshall, Engine(WithLanes(min), plan), *A.shape) == seen[-1][1]
 
 
-class Remembered(Deferred):
+class RecordingStreams(DeferredStreams):
     """And which tasks each comes behind, by the order of its lane or a mark."""
 
     def __init__(self, choose):
         super().__init__(choose)
-        self.behind, self.last, self.now = {}, {}, None
+        self.predecessors, self.last, self.current = {}, {}, None
 
     def run(self, number, task, after):
-        def told():
-            self.now = mark
+        def record_and_run():
+            self.current = mark
             task()
 
-        mark = super().run(number, told, after)
+        mark = super().run(number, record_and_run, after)
         before = {other for other in (*after, self.last.get(number)) if other is not None}
-        self.behind[mark] = before.union(*(self.behind[other] for other in before))
+        self.predecessors[mark] = before.union(*(self.predecessors[other] for other in before))
         self.last[number] = mark
         return mark
 
     def are_ordered(self, one, other):
-        return one is other or one in self.behind[other] or other in self.behind[one]
+        return one is other or one in self.predecessors[other] or other in self.predecessors[one]
 
 
 @pytest.mark.parametrize(("n", "width"), [(65, 64), (160, 32), (350, 32)])
 @pytest.mark.parametrize("kind", ["elements", "two matrices by one engine", "rows ahead", "xor_and", "bits"])
 def test_who_copies_into_one_memory_is_ordered(rng, monkeypatch, kind, n, width):
     """A task reads what it copied until it ends. So of two that copy into one place one must come behind the other."""
-    lanes, copies, copied = Remembered(min), [], Engine.copy_panel
+    lanes, copies, copied = RecordingStreams(min), [], Engine.copy_panel
 
-    def remembered(self, view, out=None):
+    def record_copy(self, view, out=None):
         out = copied(self, view, out)
-        copies.append((lanes.now, out))
+        copies.append((lanes.current, out))
         return out
 
-    monkeypatch.setattr(Engine, "copy_panel", remembered)
+    monkeypatch.setattr(Engine, "copy_panel", record_copy)
     monkeypatch.setattr(WithLanes, "lanes", lambda self, plan: lanes)
     if kind == "rows ahead":
         monkeypatch.setattr(algorithm, "_look_ahead", algorithm._look_ahead_by_rows)

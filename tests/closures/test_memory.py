@@ -343,7 +343,7 @@ def pool(monkeypatch):
     """The allocator that a stand-in of CuPy takes its arrays from."""
     seen, pool, begin = set(), Pool(), strict_arrays.StrictArray.__init__
 
-    def made(self, inner):
+    def record_allocation(self, inner):
         begin(self, inner)
         while isinstance(inner.base, np.ndarray):
             inner = inner.base
@@ -352,8 +352,8 @@ def pool(monkeypatch):
             weakref.finalize(inner, seen.discard, id(inner))
             weakref.finalize(inner, pool.give_back, *pool.take(inner.nbytes))
 
-    monkeypatch.setattr(strict_arrays.StrictArray, "__init__", made)
-    with strict_arrays.installed(monkeypatch):
+    monkeypatch.setattr(strict_arrays.StrictArray, "__init__", record_allocation)
+    with strict_arrays.install_stand_in(monkeypatch):
         yield pool
 
 

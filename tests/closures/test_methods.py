@@ -42,7 +42,7 @@ def series(engine, A):
 
 
 @pytest.fixture
-def registered():
+def register_temporarily():
     """`register_method` for one test."""
     names = []
 
@@ -83,8 +83,8 @@ def test_the_table():
 
 
 @pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")
-def test_a_method_of_ones_own_closes_whatever_closure_takes(registered, graph):
-    made = registered("series", series, storages=("elements", "bits"))
+def test_a_method_of_ones_own_closes_whatever_closure_takes(register_temporarily, graph):
+    made = register_temporarily("series", series, storages=("elements", "bits"))
     assert made == method_named("series")
     assert "series" in sr.METHODS
     for name in ("min_plus", "max_min"):
@@ -104,8 +104,8 @@ def test_a_method_of_ones_own_closes_whatever_closure_takes(registered, graph):
 
 @pytest.mark.full
 @pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")
-def test_and_finds_paths(registered, graph):
-    registered("series", series)
+def test_and_finds_paths(register_temporarily, graph):
+    register_temporarily("series", series)
     found, expected = (sr.shortest_paths(graph, method=method) for method in ("series", "auto"))
     np.testing.assert_array_equal(found.matrix, expected.matrix)
     edges = graph[found.predecessors[0][1:], np.arange(1, 40)]
@@ -116,16 +116,16 @@ def test_and_finds_paths(registered, graph):
     assert sr.shortest_paths(graph, method="series", predecessors=False).path(0, 5) == expected.path(0, 5)
 
 
-def test_the_trait_of_pivots_has_no_effect(registered):
+def test_the_trait_of_pivots_has_no_effect(register_temporarily):
     with pytest.warns(DeprecationWarning, match="keeps_pivots"):
-        made = registered("keeps", series, keeps_pivots=True)
+        made = register_temporarily("keeps", series, keeps_pivots=True)
     with pytest.warns(DeprecationWarning, match="keeps_pivots"):
         assert Method("keeps", series, True) == made
 
 
-def test_the_command_takes_it(registered, tmp_path, capsys):
+def test_the_command_takes_it(register_temporarily, tmp_path, capsys):
     (tmp_path / "towns.csv").write_text("A,B,1\nB,C,2\nA,C,9\n")
-    registered("series", series)
+    register_temporarily("series", series)
     assert main(["closure", str(tmp_path / "towns.csv"), "--method", "series", "--explain"]) == 0
     assert "  method   series" in capsys.readouterr().out
     assert main(["info"]) == 0
@@ -163,7 +163,7 @@ def test_devices_are_a_tuple_of_names(devices):
 
 
 @pytest.mark.parametrize(
-    ("name", "method", "traits", "said"),
+    ("name", "method", "traits", "message"),
     [
         ("rkleene", series, {}, "'rkleene' is a closure method already"),
         ("auto", series, {}, "other than 'auto'"),
@@ -186,9 +186,9 @@ def test_devices_are_a_tuple_of_names(devices):
         ("mine", series, {"needs": ("relax",)}, r"pairs=None: give a function pairs\(n, width\)"),
     ],
 )
-def test_what_cannot_be_registered(name, method, traits, said):
+def test_what_cannot_be_registered(name, method, traits, message):
     before = list(METHODS)
-    with pytest.raises(MethodError, match=said):
+    with pytest.raises(MethodError, match=message):
         register_method(name, method, **traits)
     assert list(METHODS) == before
 
@@ -206,13 +206,13 @@ def test_what_is_registered_can_be_forgotten(graph):
             unregister_method(name)
 
 
-def test_a_method_is_registered_under_another_name(registered):
-    made = registered("whole", method_named("staged"), recorded=True)
+def test_a_method_is_registered_under_another_name(register_temporarily):
+    made = register_temporarily("whole", method_named("staged"), recorded=True)
     assert made == Method("whole", method_named("staged").close, recorded=True, needs=("close",))
 
 
-def test_what_the_backend_lacks_is_named(registered, graph):
-    registered("sweeps", series, needs=("relax", "find_tree"), pairs=lambda n, width: n * n * width)
+def test_what_the_backend_lacks_is_named(register_temporarily, graph):
+    register_temporarily("sweeps", series, needs=("relax", "find_tree"), pairs=lambda n, width: n * n * width)
     before = graph.copy()
     with pytest.raises(
         DeviceError, match=r"sweeps needs the kernel operations relax and find_tree, .* closed by the cpu backend"
@@ -225,8 +225,8 @@ def test_what_the_backend_lacks_is_named(registered, graph):
     assert method_named("sweeps").check(able, "elements") is None
 
 
-def test_a_storage_that_is_not_taken_is_named(registered):
-    registered("mine", series)
+def test_a_storage_that_is_not_taken_is_named(register_temporarily):
+    register_temporarily("mine", series)
     edges, out = sr.pack(np.eye(40, dtype=bool)), sr.pack(np.zeros((40, 40), bool))
     for name in ("mine", "floyd_warshall", "johnson"):
         with pytest.raises(
@@ -236,7 +236,7 @@ def test_a_storage_that_is_not_taken_is_named(registered):
     assert out == sr.pack(np.zeros((40, 40), bool))
 
 
-def test_a_method_says_how_many_pairs_there_may_be(registered, graph):
+def test_a_method_says_how_many_pairs_there_may_be(register_temporarily, graph):
     """A walk without kernels would not end, or count too few pairs, if the work of a method depends on the entries."""
 
     def until_nothing_changes(engine, A):
@@ -246,7 +246,7 @@ def test_a_method_says_how_many_pairs_there_may_be(registered, graph):
             before[...] = A
             engine.multiply(A, before.copy(), before)
 
-    registered("until", until_nothing_changes, pairs=lambda n, width: n * n * n * width)
+    register_temporarily("until", until_nothing_changes, pairs=lambda n, width: n * n * n * width)
     steps = []
     closed = sr.closure(graph, method="until", progress=lambda *step: steps.append(step))
     np.testing.assert_array_equal(closed, sr.closure(graph))
@@ -263,14 +263,14 @@ def test_edges_are_not_closed_with_predecessors(graph):
 
 
 @pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")
-def test_a_method_that_takes_edges(registered, graph):
+def test_a_method_that_takes_edges(register_temporarily, graph):
     taken = []
 
     def mine(edges, h, out, *, reflexive, progress):
         taken.append(edges.n)
         method_named("johnson").close(edges, h, out, reflexive=reflexive, progress=progress)
 
-    registered("mine", mine, takes="edges")
+    register_temporarily("mine", mine, takes="edges")
     from scipy.sparse import coo_array
 
     heads = np.nonzero(np.isfinite(graph))
@@ -285,7 +285,7 @@ def test_a_method_that_takes_edges(registered, graph):
 
 
 @pytest.fixture
-def installed(monkeypatch, tmp_path):
+def methods_package(monkeypatch, tmp_path):
     """A package that names three methods: one right, one that is no function, one that is not there."""
     (tmp_path / "others_methods.py").write_text(
         "from semiring.algorithms.methods import Method\n"
@@ -313,7 +313,7 @@ def installed(monkeypatch, tmp_path):
     sys.modules.pop("others_methods", None)
 
 
-def test_methods_of_other_packages(installed, graph):
+def test_methods_of_other_packages(methods_package, graph):
     """Methods of other packages are listed, and imported on first use; they do not replace methods of the library."""
     assert set(METHODS) == {"auto", *BUILT_IN, *STRUCTURAL, "theirs", "theirs_too", "number", "gone"}
     assert "others_methods" not in sys.modules
@@ -341,7 +341,7 @@ def test_nobody_looks_for_them_where_the_name_is_known(monkeypatch, graph):
 # ------------------------------------------------------------------------------------- methods that need some structure
 
 
-def structured(rng, method, n):
+def structured_case(rng, method, n):
     """(semiring, matrix) that the method closes, and one that it refuses."""
     A = np.where(rng.random((n, n)) < 0.3, rng.integers(1, 9, (n, n)), np.inf).astype(np.float64)
     np.fill_diagonal(A, np.inf)
@@ -361,7 +361,7 @@ def structured(rng, method, n):
 @pytest.mark.parametrize("n", [60, 130])
 @pytest.mark.parametrize("method", STRUCTURAL)
 def test_a_method_that_needs_structure_closes_what_has_it_and_says_why_not(rng, method, n):
-    closed, refused = structured(rng, method, n)
+    closed, refused = structured_case(rng, method, n)
     if closed is not None:
         name, A = closed
         D, why = sr.closure(A, name, method=method, explain=True)

@@ -9,7 +9,7 @@ import oracles
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strict_arrays import installed, on_device
+from strict_arrays import install_stand_in, on_device
 
 import semiring as sr
 from semiring.algorithms import narrow_integers
@@ -27,7 +27,7 @@ WIDE = ["float32", "float64", "int32", "int64"]
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """The device of the tests, which narrows from the first vertex on, eight rows at a time."""
-    with installed(monkeypatch):
+    with install_stand_in(monkeypatch):
         for speed, dtypes in (("_CLOSURES", ["int16"]), ("_OF_8_BYTES", ["int16", "int32"])):
             always = tuple((name, 0) for name in dtypes)
             monkeypatch.setattr(h200, speed, replace(getattr(h200, speed), narrow=always))
@@ -120,7 +120,7 @@ def test_several_parts_go_by_the_greatest_edge(rng, dtype):
         check(B, expected, reflexive=False)
 
 
-@pytest.mark.parametrize(("dtype", "limit", "below", "above"), [
+@pytest.mark.parametrize(("dtype", "limit", "expected_below", "expected_above"), [
     ("float32", INT16, "int16", None),
     ("int32", INT16, "int16", None),
     ("float64", INT16, "int16", "int32"),
@@ -129,9 +129,9 @@ def test_several_parts_go_by_the_greatest_edge(rng, dtype):
     ("int64", INT32, "int32", None),
 ])  # fmt: skip
 @pytest.mark.full
-def test_at_the_limit(rng, dtype, limit, below, above):
+def test_at_the_limit(rng, dtype, limit, expected_below, expected_above):
     """Two stars around vertex 0: the bound is the greatest distance, from one leaf to another."""
-    for excess, expected in ((0, below), (1, above)):
+    for excess, expected in ((0, expected_below), (1, expected_above)):
         A = np.full((30, 30), oracles.zero("min_plus", np.dtype(dtype)), dtype)
         A[0, 1:], A[1:, 0] = rng.integers(1, limit // 3, 29), rng.integers(1, limit // 3, 29)
         A[0, 7], A[9, 0] = limit // 2, limit - limit // 2 + excess

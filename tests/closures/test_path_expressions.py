@@ -91,12 +91,12 @@ class Languages:
     def times(self, x, y):
         """A word of x, and then one of y: the states of y after every end of x."""
 
-        def closed(i, others):
-            return i, frozenset(others) | ({0} if x[0][i] else set())
+        def with_start(i, states):
+            return i, frozenset(states) | ({0} if x[0][i] else set())
 
         return minimal(
-            closed(0, ()),
-            lambda s, a: closed(x[1][s[0]][a], (y[1][j][a] for j in s[1])),
+            with_start(0, ()),
+            lambda s, a: with_start(x[1][s[0]][a], (y[1][j][a] for j in s[1])),
             lambda s: any(y[0][j] for j in s[1]),
             self.letters,
         )
@@ -141,14 +141,14 @@ class SimplePaths:
     def letter(self, name):
         return frozenset({(name,)})
 
-    def _least(self, words):
+    def _minimal_words(self, words):
         return frozenset(w for w in words if not any(v != w and is_part(v, w) for v in words))
 
     def plus(self, x, y):
-        return self._least(x | y)
+        return self._minimal_words(x | y)
 
     def times(self, x, y):
-        return self._least({v + w for v, w in product(x, y)})
+        return self._minimal_words({v + w for v, w in product(x, y)})
 
     def star(self, x):
         return self.one
@@ -201,7 +201,7 @@ class PlainProducts(ProductKernels):
         self._backend.multiply_add(plan, C, A, B)
 
 
-class Numbered:
+class NumberedAlgebra:
     """The elements of an algebra as integers, 0 and 1 for 0̄ and 1̄, which arrays hold: a semiring and a backend."""
 
     name, stacks, star_expression = "path expressions", False, None
@@ -267,7 +267,7 @@ GRAPHS = {
 def check(algebra, close, edges):
     """The algorithm makes of the letters of all edges the walks between all vertices."""
     n = 1 + max(map(max, edges))
-    numbered = Numbered(algebra)
+    numbered = NumberedAlgebra(algebra)
     plan = KernelPlan(numbered, np.dtype(np.int64), 0, 1)
     A = np.zeros((n, n), np.int64)
     for edge in edges:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from strips import METHOD, close_with_pivots, least, make_small, rounded, same_bits
+from strips import METHOD, close_with_pivots, least_memory, make_small, rounding_matrix, same_bits
 from tiers import full
 
 import semiring as sr
@@ -28,7 +28,7 @@ def small(monkeypatch):
 
 
 @pytest.fixture
-def closed(tmp_path):
+def close_by_strips(tmp_path):
     """The closure of a matrix by strips, with pivots: its file and theirs."""
 
     def close(A, name="min_plus", **options):
@@ -36,7 +36,7 @@ def closed(tmp_path):
         np.save(path, A)
         options = {"pivots": pivots, **({"compute_dtype": "float16"} if A.dtype == np.float16 else {}), **options}
         without_journal = {option: value for option, value in options.items() if option != "journal"}
-        given = {"out": tmp_path / "D.npy", "memory": least(path, name, **without_journal), **options}
+        given = {"out": tmp_path / "D.npy", "memory": least_memory(path, name, **without_journal), **options}
         return sr.closure(path, name, **given), np.load(pivots, mmap_mode="r")
 
     return close
@@ -44,7 +44,7 @@ def closed(tmp_path):
 
 def weights(rng, n, name, dtype):
     """Return weights; those of max_plus need no shift, and their pivots are those of the negated weights."""
-    A = rounded(rng, n, name, dtype)
+    A = rounding_matrix(rng, n, name, dtype)
     if name == "max_plus":
         present = sr.max_plus.zero_for(A.dtype) != A
         A[present] = -np.abs(A[present]) // 4
@@ -78,7 +78,7 @@ def check_paths(D, P, A, name, *, exact=True):
 
 @pytest.mark.full
 @pytest.mark.parametrize(("name", "dtype"), full(lambda name, dtype: CASES.index((name, dtype)) in (0, 2, 5), CASES))
-def test_values_and_pivots_are_those_of_memory(rng, closed, tmp_path, name, dtype):
+def test_values_and_pivots_are_those_of_memory(rng, close_by_strips, tmp_path, name, dtype):
     A = weights(rng, 97, name, dtype)
     semiring, inside = sr.as_semiring(name), A.copy()
     if name == "max_plus":
@@ -86,32 +86,32 @@ def test_values_and_pivots_are_those_of_memory(rng, closed, tmp_path, name, dtyp
         semiring, inside = sr.min_plus, np.where(none.min == A, none.max // 2, -A).astype(dtype)
     pivots = close_with_pivots(engine_of(make_plan(semiring, A.dtype, threads=1), inside), inside)
     for journal in (None, tmp_path / "run"):
-        D, P = closed(A, name, journal=journal)
+        D, P = close_by_strips(A, name, journal=journal)
         assert np.array_equal(P, pivots)
         assert same_bits(D, sr.closure(A, name, method=METHOD)) or (A.dtype.kind == "f" and same_bits(D, inside))
 
 
 @pytest.mark.full
 @pytest.mark.parametrize(("name", "dtype"), full(lambda name, dtype: CASES.index((name, dtype)) in (0, 2, 5), CASES))
-def test_paths_are_found_from_pivots(rng, closed, name, dtype):
+def test_paths_are_found_from_pivots(rng, close_by_strips, name, dtype):
     for n in (1, 2, 33, 65):
         A = weights(rng, n, name, dtype)
         A[rng.random(A.shape) < 0.6] = sr.as_semiring(name).zero_for(A.dtype)  # paths of many edges
-        check_paths(*closed(A, name), A, name, exact=A.dtype.kind != "f" or name == "max_min")
+        check_paths(*close_by_strips(A, name), A, name, exact=A.dtype.kind != "f" or name == "max_min")
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
-def test_weights_of_both_signs(rng, closed, dtype):
+def test_weights_of_both_signs(rng, close_by_strips, dtype):
     n = 40
     h = rng.integers(0, 500, n)
     A = (rng.integers(0, 1000, (n, n)) + h[:, None] - h).astype(dtype)
     A[rng.random(A.shape) < 0.7] = sr.min_plus.zero_for(A.dtype)
-    check_paths(*closed(A), A, "min_plus")
+    check_paths(*close_by_strips(A), A, "min_plus")
 
 
 @pytest.mark.full
-def test_ties_and_circles_of_weight_0(monkeypatch, rng, closed):
+def test_ties_and_circles_of_weight_0(monkeypatch, rng, close_by_strips):
     """A search finds the path if the pivots lead in a circle. The test needs both ways."""
     counted, whole = [], expansion.expand_path
 
@@ -123,46 +123,46 @@ def test_ties_and_circles_of_weight_0(monkeypatch, rng, closed):
     for low, dtype in ((0, "int32"), (0, "float32")):
         A = rng.integers(low, 3, (45, 45)).astype(dtype)
         A[rng.random(A.shape) < 0.9] = sr.min_plus.zero_for(A.dtype)
-        check_paths(*closed(A), A, "min_plus")
+        check_paths(*close_by_strips(A), A, "min_plus")
     assert any(found is not None and len(found) > 3 for found in counted)
     monkeypatch.setattr("semiring.paths.result.expand_path", lambda *arguments: None)
-    check_paths(*closed(A), A, "min_plus")
+    check_paths(*close_by_strips(A), A, "min_plus")
 
 
 @pytest.mark.full
-def test_columns_side_by_side(rng, closed, tmp_path):
-    A = rounded(rng, 50, "min_plus", "float64")
-    D, P = closed(np.asfortranarray(A))
+def test_columns_side_by_side(rng, close_by_strips, tmp_path):
+    A = rounding_matrix(rng, 50, "min_plus", "float64")
+    D, P = close_by_strips(np.asfortranarray(A))
     assert P.flags.f_contiguous
     check_paths(D, P, A, "min_plus", exact=False)
 
 
 @pytest.mark.full
-def test_a_path_reads_as_many_entries_as_it_has_edges(rng, closed):
+def test_a_path_reads_as_many_entries_as_it_has_edges(rng, close_by_strips):
     n = 400
     A = np.full((n, n), np.inf)
     A[np.arange(n - 1), np.arange(1, n)] = 1
-    D, P = closed(A)
+    D, P = close_by_strips(A)
 
-    class Counted(np.ndarray):
+    class CountingArray(np.ndarray):
         read = 0
 
-        def __getitem__(self, at):
-            found = super().__getitem__(at)
-            Counted.read += np.size(found)
+        def __getitem__(self, key):
+            found = super().__getitem__(key)
+            CountingArray.reads += np.size(found)
             return np.asarray(found)[()]
 
-    found = sr.Paths(D, sr.min_plus, pivots=np.asarray(P).view(Counted))
+    found = sr.Paths(D, sr.min_plus, pivots=np.asarray(P).view(CountingArray))
     assert found.path(3, 390) == list(range(3, 391))
-    assert Counted.read < 400 * 140
+    assert CountingArray.reads < 400 * 140
     assert found.paths_from(395) == {j: list(range(395, j + 1)) for j in range(395, 400)}
     assert repr(found) == "<Paths of 400 vertices in min_plus, float64: with pivots>"
 
 
 @pytest.mark.full
-def test_a_run_goes_on_with_its_pivots(rng, closed, tmp_path):
-    A = rounded(rng, 97, "min_plus", "float64")
-    D, P = closed(A)
+def test_a_run_goes_on_with_its_pivots(rng, close_by_strips, tmp_path):
+    A = rounding_matrix(rng, 97, "min_plus", "float64")
+    D, P = close_by_strips(A)
     expected = np.array(D), np.array(P)
 
     def stop(done, total):
@@ -171,20 +171,20 @@ def test_a_run_goes_on_with_its_pivots(rng, closed, tmp_path):
 
     options = {"journal": tmp_path / "run"}
     with pytest.raises(KeyboardInterrupt):
-        closed(A, progress=stop, **options)
+        close_by_strips(A, progress=stop, **options)
     with pytest.raises(StorageError, match=r"the file of the pivots was .*P\.npy, and is None"):
-        closed(A, pivots=None, **options)
+        close_by_strips(A, pivots=None, **options)
     for _ in range(2):  # the second time it has ended
-        found = closed(A, **options)
+        found = close_by_strips(A, **options)
         assert same_bits(found[0], expected[0])
         assert same_bits(found[1], expected[1])
     whole = (tmp_path / "P.npy").read_bytes()
     (tmp_path / "P.npy").write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     with pytest.raises(StorageError, match=r"P\.npy has been changed since"):
-        closed(A, **options)
+        close_by_strips(A, **options)
 
 
-def test_what_keeps_no_pivots(rng, closed, tmp_path):
+def test_what_keeps_no_pivots(rng, close_by_strips, tmp_path):
     A = rng.random((9, 9))
     for error, match, name, options in (
         (AlgebraError, "selective", "plus_times", {}),
@@ -213,7 +213,7 @@ def test_what_keeps_no_pivots(rng, closed, tmp_path):
     A[2, 3] = -np.inf
     A[3:, :3] = np.inf
     with pytest.raises(AlgebraError, match="unbounded gain"):
-        closed(np.triu(A, 1) + np.where(np.tri(9, dtype=bool), np.inf, 0))
+        close_by_strips(np.triu(A, 1) + np.where(np.tri(9, dtype=bool), np.inf, 0))
     assert not (tmp_path / "P.npy").exists()
     with pytest.raises(ShapeError, match="pivots are"):
         sr.Paths(rng.random((9, 9)), sr.min_plus, pivots=np.zeros((8, 8), np.int32))

@@ -21,7 +21,7 @@ import oracles
 import pytest
 import scipy.sparse
 from matrices import DTYPES, matrix
-from strict_arrays import installed, on_device
+from strict_arrays import install_stand_in, on_device
 from tiers import full
 
 import semiring as sr
@@ -54,30 +54,30 @@ ERRORS = (DivergenceError, DomainError, IntegerOverflowError)
 NAMES = [each.name for each in RULES]
 
 
-def call_of(A, name, *, method="auto", check=True, structure=frozenset(), **wanted):
+def call_of(A, name, *, method="auto", check=True, structure=frozenset(), **extra):
     """A call of `closure`."""
-    return Call.from_array(A, Options(sr.as_semiring(name), method, check=check, structure=structure), **wanted)
+    return Call.from_array(A, Options(sr.as_semiring(name), method, check=check, structure=structure), **extra)
 
 
-def planned(A, name, **wanted):
+def plan_for(A, name, **extra):
     """Return the plan of a call, before anything runs."""
-    return plan_of(call_of(A, name, **wanted))
+    return plan_of(call_of(A, name, **extra))
 
 
 def watch(monkeypatch, owner, name, tell):
     """Call ``tell(found, *arguments)`` when the function of that name has returned."""
     former = getattr(owner, name)
 
-    def watched(*arguments, **options):
+    def call_and_report(*arguments, **options):
         found = former(*arguments, **options)
         tell(found, *arguments)
         return found
 
-    monkeypatch.setattr(owner, name, watched)
+    monkeypatch.setattr(owner, name, call_and_report)
 
 
 @pytest.fixture
-def counted(monkeypatch):
+def rule_calls(monkeypatch):
     """The calls that rules run for; plans are not verified, which runs the rules on every call."""
     calls = []
     monkeypatch.setattr(planner, "verify", False)
@@ -96,12 +96,12 @@ def plans(monkeypatch):
 # ------------------------------------------------------------------------------------------------- kinds of problems
 
 
-def shuffled(rng, A):
+def shuffle(rng, A):
     order = rng.permutation(A.shape[-1])
     return A[..., order, :][..., order]
 
 
-def shifted(rng, A, name):
+def shift_by_potentials(rng, A, name):
     """Weights of both signs, whose cycles weigh what they did."""
     zero, h = oracles.zero(name, A.dtype), rng.integers(0, 12, A.shape[-1])
     return np.where(zero == A, A, np.where(zero == A, 0, A) + (h[:, None] - h).astype(A.dtype))
@@ -141,13 +141,13 @@ def problems(rng, n=9, cases=DTYPES):
                 yield name, np.where(A == 0, np.asarray(-0.0, dtype), A)
     for name, dtype in product(("min_plus", "max_plus"), cases["min_plus"]):
         sign, zero, kind = (1 if name == "min_plus" else -1), oracles.zero(name, np.dtype(dtype)), np.dtype(dtype).kind
-        A = shifted(rng, matrix(rng, n, name, dtype, 0.5), name)
+        A = shift_by_potentials(rng, matrix(rng, n, name, dtype, 0.5), name)
         blocks = np.full((2 * n, 2 * n), zero, dtype)
-        blocks[:n, :n], blocks[n:, n:], blocks[0, n:] = A, shifted(rng, A, name), 5
+        blocks[:n, :n], blocks[n:, n:], blocks[0, n:] = A, shift_by_potentials(rng, A, name), 5
         yield name, A
         yield name, np.stack([A, A.T, matrix(rng, n, name, dtype)])
-        yield name, shuffled(rng, blocks)
-        yield name, shuffled(rng, acyclic(rng, n, name, dtype))
+        yield name, shuffle(rng, blocks)
+        yield name, shuffle(rng, acyclic(rng, n, name, dtype))
         yield name, np.full((n, n), zero, dtype)
         yield name, np.full((n, n), sign, dtype)
         yield name, np.full((n, n), -sign, dtype)
@@ -159,7 +159,7 @@ def problems(rng, n=9, cases=DTYPES):
             with_gains = acyclic(rng, n, name, dtype)
             with_gains[0, n // 2] = with_gains[n // 3, n - 1] = -zero
             yield name, with_gains
-            yield name, shuffled(rng, with_gains)
+            yield name, shuffle(rng, with_gains)
             yield name, np.where(rng.random((n, n)) < 0.05, np.nan, A)
             yield name, np.where(rng.random((n, n)) < 0.05, -zero, A)
     for name in ("max_times", "min_times"):
@@ -171,12 +171,12 @@ def problems(rng, n=9, cases=DTYPES):
     yield "boolean", pack(matrix(rng, n, "boolean", "bool"))
 
 
-def kept(A):
+def bits_of(A):
     """The bits of a matrix."""
     return A.words.tobytes() if isinstance(A, BitMatrix) else A.tobytes()
 
 
-def poisoned(A):
+def poisoned_copy(A):
     """Memory for the result, full of what no closure writes."""
     out = A.copy()
     (out.words if isinstance(A, BitMatrix) else out).view(np.uint8)[...] = 0x5A
@@ -215,11 +215,11 @@ def checked_drafts(monkeypatch):
     """The names of the rules after which a draft stated something of the entries, all of which are checked."""
     checked = []
 
-    def tell(found, rule, q, d, call):
+    def tell(answer, rule, q, d, call):
         before = NAMES[max(0, NAMES.index(rule.name) - 1)]
         stated = check_draft(d, call, before)
-        if isinstance(found, Rewrite):
-            stated |= check_draft(found.draft, call, rule.name)
+        if isinstance(answer, Rewrite):
+            stated |= check_draft(answer.draft, call, rule.name)
         if stated:
             checked.append(rule.name)
 
@@ -240,7 +240,7 @@ def test_what_drafts_state_is_true_after_every_rule(rng, monkeypatch, plus, case
         for n in (4, 9):
             for name, A in problems(rng, n, cases):
                 with suppress(*ERRORS):
-                    closure(A, name, reflexive=not plus, out=poisoned(A))
+                    closure(A, name, reflexive=not plus, out=poisoned_copy(A))
     assert len(checked) > 2500
     assert {"entries", "minplus", "unbounded", "integers", "signs", "reweighted", "plus"} <= set(checked)
 
@@ -260,20 +260,20 @@ def test_what_drafts_state_on_a_device(rng, monkeypatch):
         for name, A in problems(rng):
             if isinstance(A, BitMatrix) or A.dtype == ml_dtypes.bfloat16:
                 continue
-            given, out = on_device(A.copy()), on_device(poisoned(A))
-            poison = kept(out.inner)
+            given, out = on_device(A.copy()), on_device(poisoned_copy(A))
+            poison = bits_of(out.inner)
             with suppress(*ERRORS):
-                planned(given, name)
-                assert kept(out.inner) == poison
+                plan_for(given, name)
+                assert bits_of(out.inner) == poison
                 closure(given, name, out=out)
-            assert kept(given.inner) == kept(A)
+            assert bits_of(given.inner) == bits_of(A)
     assert len(checked) > 1000
 
 
 @contextmanager
 def narrowing_device(monkeypatch):
     """A stand-in for a device on which narrower integers are faster from the first vertex on."""
-    with installed(monkeypatch), monkeypatch.context() as patch:
+    with install_stand_in(monkeypatch), monkeypatch.context() as patch:
         for speed, dtypes in (("_CLOSURES", ["int16"]), ("_OF_8_BYTES", ["int16", "int32"])):
             always = tuple((name, 0) for name in dtypes)
             patch.setattr(h200, speed, replace(getattr(h200, speed), narrow=always))
@@ -315,24 +315,24 @@ def test_planning_writes_nothing(rng, monkeypatch, plus, cases):
     def unwritten(found, call):
         if call.kind.part is None and call.wider is None:
             watched.append(call)
-            assert kept(state["out"]) == state["poison"]
-            assert kept(state["A"]) == state["given"]
+            assert bits_of(state["out"]) == state["poison"]
+            assert bits_of(state["A"]) == state["given"]
 
     watch(monkeypatch, planner, "_make_plan", unwritten)
     for name, A in problems(rng, cases=cases):
-        given = kept(A)
-        for target in (poisoned(A), A.copy()):
-            own = target if kept(target) == given else A
-            state.update(A=A, out=target, given=given, poison=kept(target))
+        given = bits_of(A)
+        for target in (poisoned_copy(A), A.copy()):
+            own = target if bits_of(target) == given else A
+            state.update(A=A, out=target, given=given, poison=bits_of(target))
             if len(A.shape) == 3:  # of the matrices of a stack some are planned when others are closed
                 with suppress(*ERRORS):
-                    planned(A, name, plus=plus)
+                    plan_for(A, name, plus=plus)
                 continue
             try:
                 closure(own, name, out=target, reflexive=not plus)
             except ERRORS:
                 refused += 1
-            assert kept(A) == given
+            assert bits_of(A) == given
     assert refused > (20 if cases is DTYPES else 8)
     assert len(watched) > 100
 
@@ -369,15 +369,15 @@ def stacks_with_one_in_error(cases):
 @pytest.mark.parametrize("reflexive", [True, False])
 def test_an_error_of_a_scan_leaves_out_as_it_is(method, reflexive, cases):
     for name, stack, error in stacks_with_one_in_error(cases):
-        for out in (poisoned(stack), stack.copy()):
-            before = kept(out)
-            given = stack if before != kept(stack) else out
+        for out in (poisoned_copy(stack), stack.copy()):
+            before = bits_of(out)
+            given = stack if before != bits_of(stack) else out
             with pytest.raises(error):
                 closure(given, name, out=out, method=method, reflexive=reflexive)
-            assert kept(out) == before
+            assert bits_of(out) == before
             with pytest.raises(error):
                 closure(given[-1], name, out=out[-1], method=method, reflexive=reflexive)
-            assert kept(out) == before
+            assert bits_of(out) == before
 
 
 # ------------------------------------------------------------------------------------------- one plan for equal calls
@@ -386,24 +386,24 @@ def test_an_error_of_a_scan_leaves_out_as_it_is(method, reflexive, cases):
 def answer(work):
     """The bits of a result, or the error."""
     try:
-        return kept(work())
+        return bits_of(work())
     except ERRORS as error:
         return type(error), str(error)
 
 
 def same_however_called(A, name, plans, counted, **options):
     """Hold first, repeated, explained and profiled calls to one answer and one plan; return whether there is one."""
-    given, runs = kept(A), []
+    given, runs = bits_of(A), []
 
     def run(call):
         plans.clear()
         counted.clear()
         found = answer(call)
-        assert kept(A) == given
+        assert bits_of(A) == given
         runs.append((list(plans), len(counted)))
         return found
 
-    def profiled():
+    def close_with_profile():
         with sr.profile():
             return closure(A, name, **options)
 
@@ -411,8 +411,8 @@ def same_however_called(A, name, plans, counted, **options):
     expected = run(lambda: closure(A, name, **options))
     assert run(lambda: closure(A, name, **options)) == expected
     assert run(lambda: closure(A, name, explain=True, **options)[0]) == expected
-    assert run(profiled) == expected
-    assert run(profiled) == expected
+    assert run(close_with_profile) == expected
+    assert run(close_with_profile) == expected
     (first, made), (again, no_more), (explained, none), (spans, _), (also, nothing) = runs
     if not first:  # a scan has raised: no plan is kept of it
         return False
@@ -434,14 +434,14 @@ def same_however_called(A, name, plans, counted, **options):
     ),
     ids=[f"{n}-{dtypes}" for dtypes in ("common dtypes", "every dtype") for n in (1, 4, 33, 150)],
 )
-def test_equal_calls_have_one_plan_and_equal_bits(rng, plans, counted, n, cases):
+def test_equal_calls_have_one_plan_and_equal_bits(rng, plans, rule_calls, n, cases):
     """First, repeated, explained and profiled ones."""
     ran = set()
     for name, A in problems(rng, n, cases):
         for check, plus in ((True, False), (False, False), (True, True)):
             if not check and np.asarray(A).dtype.kind == "f" and not (A == A).all():
                 continue  # unchecked NaN gives any result
-            if same_however_called(A, name, plans, counted, check=check, reflexive=not plus):
+            if same_however_called(A, name, plans, rule_calls, check=check, reflexive=not plus):
                 ran.add((name, A.dtype.name, plus))
     every = {(name, dtype) for name, dtypes in cases.items() for dtype in dtypes}
     assert ran >= {(*kind, plus) for kind in every for plus in (False, True)}
@@ -455,11 +455,11 @@ def test_equal_calls_have_one_plan_and_equal_bits(rng, plans, counted, n, cases)
         product(["rkleene", "blocked_floyd_warshall", "floyd_warshall", "squaring"], [False, True]),
     ),
 )
-def test_equal_calls_of_a_method_have_one_plan_and_equal_bits(rng, plans, counted, method, plus):
+def test_equal_calls_of_a_method_have_one_plan_and_equal_bits(rng, plans, rule_calls, method, plus):
     cases = {name: COMMON[name] for name in COMMON if method != "squaring" or sr.as_semiring(name).idempotent}
     kinds = [(name, A) for name, A in problems(rng, 9, cases) if not isinstance(A, BitMatrix)]
     options = {"method": method, "reflexive": not plus}
-    assert {name for name, A in kinds if same_however_called(A, name, plans, counted, **options)} == set(cases)
+    assert {name for name, A in kinds if same_however_called(A, name, plans, rule_calls, **options)} == set(cases)
 
 
 def kinds_of_call(rng):
@@ -488,30 +488,30 @@ def kinds_of_call(rng):
 
 @pytest.mark.full
 @pytest.mark.parametrize("plus", [False, True])
-@pytest.mark.parametrize("told", [None, lambda done, total: None])
-def test_nothing_is_planned_for_a_kind_of_call_that_was_seen_before(rng, counted, plus, told):
+@pytest.mark.parametrize("progress", [None, lambda done, total: None])
+def test_nothing_is_planned_for_a_kind_of_call_that_was_seen_before(rng, rule_calls, plus, progress):
     """And the bits are those of the first call."""
     planned_again = []
     for kind, A, options in kinds_of_call(rng):
-        options = {"reflexive": not plus, "progress": told} | options
+        options = {"reflexive": not plus, "progress": progress} | options
 
-        def closed(A=A, options=options, **more):
+        def close(A=A, options=options, **changes):
             if "out" in options:
                 A = A.copy(order="K") if isinstance(A, np.ndarray) else A
                 A = A.copy() if isinstance(A, BitMatrix) else A
-                options = options | {"out": A if options["out"] is ... else poisoned(options["out"])}
-            found = closure(A, **options, **more)
-            return found[0] if more else found
+                options = options | {"out": A if options["out"] is ... else poisoned_copy(options["out"])}
+            found = closure(A, **options, **changes)
+            return found[0] if changes else found
 
-        expected = kept(closed())
-        assert counted, kind
-        counted.clear()
-        assert kept(closed()) == expected, kind
-        assert kept(closed(explain=True)) == expected, kind
-        if counted:
+        expected = bits_of(close())
+        assert rule_calls, kind
+        rule_calls.clear()
+        assert bits_of(close()) == expected, kind
+        assert bits_of(close(explain=True)) == expected, kind
+        if rule_calls:
             planned_again.append(kind)
         forget_plans()
-        counted.clear()
+        rule_calls.clear()
     assert planned_again == []
 
 
@@ -524,7 +524,7 @@ def test_first_calls_of_many_threads_give_equal_bits(rng, plans, threads):
     calls += [(abs(A), "min_plus") for A in graphs]
     calls += [(A.astype(np.int32), "min_plus") for A in graphs]
     calls += [(np.where(A > 4, 2.0**20, INF), "min_plus") for A in graphs]
-    expected = [kept(closure(A, name)) for A, name in calls]
+    expected = [bits_of(closure(A, name)) for A, name in calls]
     many = 8
     for _ in range(5):
         forget_plans()
@@ -534,7 +534,7 @@ def test_first_calls_of_many_threads_give_equal_bits(rng, plans, threads):
         def all_of_them(first, barrier=barrier):
             barrier.wait()
             order = [*range(first, len(calls)), *range(first)]
-            found = {number: kept(closure(*calls[number], threads=threads)) for number in order}
+            found = {number: bits_of(closure(*calls[number], threads=threads)) for number in order}
             return [found[number] for number in range(len(calls))]
 
         with ThreadPoolExecutor(many) as pool:
@@ -572,16 +572,16 @@ def test_what_looks_like_another_convention_is_told_once():
 @pytest.mark.parametrize("name", ["min_plus", "max_plus"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("options", [{"reflexive": False}, {"method": "rkleene"}, {"method": "floyd_warshall"}])
-def test_weights_of_both_signs_have_one_plan_for_each_method(rng, counted, name, dtype, options):
+def test_weights_of_both_signs_have_one_plan_for_each_method(rng, rule_calls, name, dtype, options):
     sign, h = 1 if name == "min_plus" else -1, rng.integers(0, 9, 12)
     A = (sign * (rng.integers(1, 9, (12, 12)) + h[:, None] - h)).astype(dtype)
-    expected = kept(closure(A, name, **options))
-    counted.clear()
+    expected = bits_of(closure(A, name, **options))
+    rule_calls.clear()
     B = A + np.where(np.eye(12, dtype=bool), sign, 0).astype(dtype)  # other entries, the same distances
     plus = not options.get("reflexive", True)
-    assert plus or kept(closure(B, name, **options)) == expected
-    assert kept(closure(A, name, **options)) == expected
-    assert counted == []
+    assert plus or bits_of(closure(B, name, **options)) == expected
+    assert bits_of(closure(A, name, **options)) == expected
+    assert rule_calls == []
     A[3, 4] = -99 * sign  # a cycle that gains: a scan names it, whether a plan is kept or not
     for _ in range(2):
         with pytest.raises(NegativeCycleError) as kept_plan:
@@ -594,12 +594,12 @@ def test_weights_of_both_signs_have_one_plan_for_each_method(rng, counted, name,
 
 @pytest.mark.full
 @pytest.mark.parametrize(("name", "sign"), [("min_plus", 1), ("max_plus", -1)])
-def test_weights_of_both_signs_have_one_plan_at_any_size(rng, counted, name, sign):
+def test_weights_of_both_signs_have_one_plan_at_any_size(rng, rule_calls, name, sign):
     h = rng.integers(0, 9, 170)
     A = sign * (rng.integers(1, 9, (170, 170)) + h[:, None] - h + 0.5)
-    first = planned(A, name)
-    assert planned(A.copy(), name) is first
-    assert kept(closure(A, name)) == kept(closure(A, name, explain=True)[0])
+    first = plan_for(A, name)
+    assert plan_for(A.copy(), name) is first
+    assert bits_of(closure(A, name)) == bits_of(closure(A, name, explain=True)[0])
     with_cycle, unbounded, components = A.copy(), A.copy(), A.copy()
     with_cycle[3, 4] = sign * -99
     with pytest.raises(NegativeCycleError) as named:
@@ -610,10 +610,10 @@ def test_weights_of_both_signs_have_one_plan_at_any_size(rng, counted, name, sig
     unbounded[:9, 9:] = sign * INF
     unbounded[20, 4] = sign * -INF
     for other in (components, unbounded):  # other answers to the questions of the rules lead to another plan
-        assert planned(other, name) is not first
-        with_tree = kept(closure(other, name))
+        assert plan_for(other, name) is not first
+        with_tree = bits_of(closure(other, name))
         forget_plans()
-        assert kept(closure(other, name)) == with_tree
+        assert bits_of(closure(other, name)) == with_tree
 
 
 @pytest.mark.parametrize("plus", [False, True])
@@ -633,10 +633,10 @@ def test_small_matrices_of_max_plus_have_the_bits_of_min_plus(rng, n, dtype):
     """The bits are identical in the first call, in a repeated one and in an explained one."""
     h = rng.normal(size=n)
     A = (rng.random((n, n)) + h[:, None] - h).astype(dtype)
-    expected = kept(0 - closure(A))
+    expected = bits_of(0 - closure(A))
     for _ in range(2):
-        assert kept(closure(-A, "max_plus")) == expected
-    assert kept(closure(-A, "max_plus", explain=True)[0]) == expected
+        assert bits_of(closure(-A, "max_plus")) == expected
+    assert bits_of(closure(-A, "max_plus", explain=True)[0]) == expected
 
 
 @pytest.mark.parametrize(
@@ -655,13 +655,13 @@ def test_small_matrices_of_max_plus_have_the_bits_of_min_plus(rng, n, dtype):
 )
 def test_a_kept_plan_is_not_taken_for_entries_that_answer_otherwise(rng, name, dtype, n, value):
     A = matrix(rng, n, name, dtype)
-    first = planned(A, name)
+    first = plan_for(A, name)
     A[2, 3] = value
-    given = kept(A)
+    given = bits_of(A)
     found = answer(lambda: closure(A, name))
     with suppress(*ERRORS):
-        assert planned(A, name) is not first
-    assert kept(A) == given
+        assert plan_for(A, name) is not first
+    assert bits_of(A) == given
     forget_plans()
     assert answer(lambda: closure(A, name)) == found
 
@@ -685,12 +685,12 @@ def test_a_kept_plan_keeps_to_the_domain_of_a_users_min_plus(rng, options, dtype
 def test_nothing_is_asked_of_integers_on_a_device_that_nobody_waits_for(monkeypatch):
     """The caller promises by ``check=False`` that no path comes near "no path"."""
     A = np.full((64, 64), ((1 << 30) - 1) // 60, np.int32)
-    with installed(monkeypatch):
-        plan = planned(on_device(A), "min_plus", check=False)
+    with install_stand_in(monkeypatch):
+        plan = plan_for(on_device(A), "min_plus", check=False)
         assert plan.path == []
         assert plan.draft.replan is None
         assert plan.draft.dtype == np.int32
-        plan = planned(on_device(A), "min_plus")
+        plan = plan_for(on_device(A), "min_plus")
         assert [each.text for each, _ in plan.path][-1] == "integer width"
         assert plan.draft.replan is widen_near_no_path
 
@@ -711,11 +711,11 @@ def test_every_rule_asks_only_questions_with_a_default_where_nobody_may_wait(mon
             for dtype, shape in product(dtypes, [(9, 9), (3, 9, 9), (2, 3, 9, 9), (1600, 1600), (9000, 9000)]):
                 A = unread(shape, dtype)
                 for plus, method in product((False, True), ("auto", "rkleene", "blocked_floyd_warshall")):
-                    plan = planned(A, name, check=False, plus=plus, method=method, structure=everything)
+                    plan = plan_for(A, name, check=False, plus=plus, method=method, structure=everything)
                     assert plan.path == []
         for method in ("breadth_first_search", "spanning_tree", "undirected", "supernodal", "components"):
             with suppress(sr.errors.AlgebraError):
-                planned(unread((2000, 2000), "float32"), "min_plus", check=False, method=method, structure=everything)
+                plan_for(unread((2000, 2000), "float32"), "min_plus", check=False, method=method, structure=everything)
     assert rules == {*NAMES}
     assert {each.text for each in asked} == {"signs", "integer width"}
     assert all(each.default is not None for each in asked)
@@ -728,10 +728,10 @@ def test_trees_are_bounded(rng, monkeypatch):
     """The oldest are forgotten, and their kinds are planned once more."""
     monkeypatch.setattr(planner, "KINDS", 8)
     graphs = [rng.random((n, n)) for n in range(1, 30)]
-    expected = [kept(closure(A)) for A in graphs]
+    expected = [bits_of(closure(A)) for A in graphs]
     assert 4 <= len(planner._trees) <= 8
     assert graphs[-1].shape in {kind.shape for kind in planner._trees}
-    assert [kept(closure(A)) for A in graphs] == expected
+    assert [bits_of(closure(A)) for A in graphs] == expected
     assert 4 <= len(planner._trees) <= 8
 
 
@@ -826,16 +826,16 @@ def test_few_frames_and_files_between_a_call_and_its_kernels(rng, monkeypatch, t
 @pytest.mark.full
 def test_bfloat16_of_both_signs_in_place_with_predecessors(rng):
     """Closed in float32 and rounded once; the predecessors are those before rounding."""
-    A = shifted(rng, matrix(rng, 12, "max_plus", "float32", 0.5), "max_plus").astype(ml_dtypes.bfloat16)
+    A = shift_by_potentials(rng, matrix(rng, 12, "max_plus", "float32", 0.5), "max_plus").astype(ml_dtypes.bfloat16)
     assert (A > 0).any()
     assert (A < 0).any()
     wide, expected = closure_with_predecessors(A.astype(np.float32), sr.max_plus)
     D, pred = closure_with_predecessors(A, sr.max_plus)
     assert D.dtype == A.dtype
-    assert kept(D) == kept(wide.astype(A.dtype))
+    assert bits_of(D) == bits_of(wide.astype(A.dtype))
     np.testing.assert_array_equal(pred, expected)
     assert closure(A, "max_plus", out=A) is A
-    assert kept(A) == kept(D)
+    assert bits_of(A) == bits_of(D)
 
 
 @pytest.mark.parametrize("name", ["min_plus", "max_plus"])
@@ -848,7 +848,7 @@ def test_a_stack_of_which_one_matrix_overflows(rng, name):
     expected = np.stack([closure(A, name) for A in stack])
     assert expected[1, 0, 2] == sign * 1_700_000_000
     result, said = closure(stack, name, explain=True)
-    assert kept(result) == kept(expected)
+    assert bits_of(result) == bits_of(expected)
     assert "computed in int64" in str(said)
     stack[1, 2, 3] = sign * 900_000_000
     with pytest.raises(IntegerOverflowError, match=r"A\[1\]"):
@@ -887,7 +887,7 @@ def test_whole_numbers_in_narrow_integers_on_a_device(rng, monkeypatch, reflexiv
         given = on_device(A)
         result, said = closure(given, reflexive=reflexive, explain=True, out=given)
     assert result is given
-    assert kept(result.get()) == kept(expected)
+    assert bits_of(result.get()) == bits_of(expected)
     assert ran_last(said) == "blocked_floyd_warshall closes 40 × 40 int16, cuda"
 
 
@@ -895,7 +895,7 @@ def test_whole_numbers_in_narrow_integers_on_a_device(rng, monkeypatch, reflexiv
 @pytest.mark.parametrize("reflexive", [True, False])
 def test_edges_of_unbounded_gain(rng, name, sign, reflexive):
     """Every path over one is unbounded, and all others are as long as they were."""
-    A = shuffled(rng, acyclic(rng, 30, "min_plus", "float64"))
+    A = shuffle(rng, acyclic(rng, 30, "min_plus", "float64"))
     tail, head = np.argwhere(np.isfinite(A))[0]
     without, A[tail, head] = A.copy(), -INF
     without[tail, head] = INF
@@ -910,7 +910,7 @@ def test_edges_of_unbounded_gain(rng, name, sign, reflexive):
 def test_single_components_are_no_calls_of_their_own(rng, plans):
     """An acyclic graph of both signs, whatever its size, is closed by one plan."""
     for n in (60, 2000):
-        A = shuffled(rng, acyclic(rng, n, "min_plus", "float64"))
+        A = shuffle(rng, acyclic(rng, n, "min_plus", "float64"))
         plans.clear()
         D = closure(A, structure=False)
         assert len(plans) == 1
@@ -930,12 +930,12 @@ def test_sparse_graphs_take_one_way_whatever_the_threads(rng):
     (one, said), (two, also) = (closure(A, threads=threads, explain=True) for threads in (1, 2))
     assert said.method == also.method
     assert [link[:3] for link in said.chain] == [link[:3] for link in also.chain]
-    assert kept(one) == kept(two)
+    assert bits_of(one) == bits_of(two)
 
 
-def ran_last(said):
+def ran_last(explanation):
     """Return the text of the last link of a chain, which closes the matrix."""
-    return [link.why for link in said.chain if link.step == "method"][-1]
+    return [link.why for link in explanation.chain if link.step == "method"][-1]
 
 
 #: What front ends say of themselves.
@@ -946,7 +946,7 @@ FRONT_ENDS = ("arrays", "bits")
 def test_an_explanation_lists_every_rule_with_its_verdict(rng, monkeypatch, cases):
     expected, whole, run = [], [], Plan.run
 
-    def told(plan, call, out_buffer=None):
+    def record_answers(plan, call, out_buffer=None):
         if call.matrix_of_stack == 0:
             for name, found in plan.answers:
                 why = found.why(call) if callable(found.why) else found.why
@@ -956,7 +956,7 @@ def test_an_explanation_lists_every_rule_with_its_verdict(rng, monkeypatch, case
             whole.append([name for name, _ in plan.answers])
         return run(plan, call, out_buffer)
 
-    monkeypatch.setattr(Plan, "run", told)
+    monkeypatch.setattr(Plan, "run", record_answers)
     complete = 0
     for name, A in problems(rng, cases=cases):
         expected.clear()
@@ -974,7 +974,7 @@ def test_an_explanation_lists_every_rule_with_its_verdict(rng, monkeypatch, case
 
 
 @pytest.mark.parametrize(
-    ("shape", "options", "why"),
+    ("shape", "options", "reason"),
     [
         ((2, 5, 5), {"reflexive": False}, "A⁺ of each matrix needs its own A*"),
         ((2, 5, 5), {"method": "squaring"}, "squaring was named, and a named method closes one matrix at a time"),
@@ -983,12 +983,12 @@ def test_an_explanation_lists_every_rule_with_its_verdict(rng, monkeypatch, case
         ((2, 0, 0), {"reflexive": False}, "there is nothing to close"),
     ],
 )
-def test_an_explanation_says_why_the_matrices_of_a_stack_go_alone(shape, options, why):
+def test_an_explanation_says_why_the_matrices_of_a_stack_go_alone(shape, options, reason):
     A = np.ones(shape)
     D, said = closure(A, explain=True, **options)
     link = next(link for link in said.chain if link.step == "stacks")
     assert link.applies
-    assert link.why == f"one matrix after the other: {why}"
+    assert link.why == f"one matrix after the other: {reason}"
     expected = A if not options.get("reflexive", True) else np.where(np.eye(shape[-1], dtype=bool), 0, A)
     np.testing.assert_array_equal(D, expected)
 
@@ -1012,7 +1012,7 @@ def test_an_explanation_is_of_the_method_that_ran(rng, monkeypatch):
     seen = set()
     for n in (1, 9, 70, 300):
         for method in ("auto", "rkleene", "squaring", "blocked_floyd_warshall", "johnson"):
-            A = shifted(rng, matrix(rng, n, "min_plus", "float64"), "min_plus")
+            A = shift_by_potentials(rng, matrix(rng, n, "min_plus", "float64"), "min_plus")
             whole = np.where(np.isfinite(A), A, 99).astype(np.int32) + 20
             for given in (A, abs(A), np.stack([A, A]), whole):
                 if method == "johnson" and (given.ndim == 3 or given.dtype.kind == "i"):

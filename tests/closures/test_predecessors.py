@@ -149,7 +149,7 @@ def test_with_more_edges_than_are_tried(rng, kind, many, monkeypatch):
 @pytest.mark.full
 @pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")  # some are zeros but for an edge
 def test_thousands_of_graphs_full_of_ties(rng):
-    for repetition in range(2500 if tiers.selected == "exhaustive" else 1000):
+    for repetition in range(2500 if tiers.selected_tier == "exhaustive" else 1000):
         n = int(rng.integers(2, 12))
         name, dtype, draw = KINDS[("zeros and ones", "all zero", "few capacities", "coins", "truths")[repetition % 5]]
         A = graph(rng, name, dtype, n, rng.choice([0.2, 0.5, 1.0]), draw)
@@ -363,7 +363,7 @@ def test_a_sum_of_edges_is_checked_against_circles():
 # ------------------------------------------------------------------------------------------------------- the repair
 
 
-def settled(A, D, pred, rows):
+def settle(A, D, pred, rows):
     """The repair of the marked rows of any matrix, and how many rows it says it repaired."""
     from semiring.kernels.cpu.predecessors.search import _KernelOperands, _settle_rows
 
@@ -383,7 +383,7 @@ def test_the_repair_of_corrupted_trees(rng, kind):
     A = graph(rng, name, dtype, 70, 0.15, draw)
     D, good = closure_with_predecessors(A, sr.min_plus)
     sound = good.copy()
-    assert settled(A, D, sound, np.arange(70)) == 0
+    assert settle(A, D, sound, np.arange(70)) == 0
     np.testing.assert_array_equal(sound, good)
     bad = good.copy()
     reached = np.flatnonzero((good[4] >= 0) & (good[4] != 4))
@@ -392,7 +392,7 @@ def test_the_repair_of_corrupted_trees(rng, kind):
     bad[7] = rng.integers(0, 70, 70)  # anything
     bad[9, :] = -9999  # nothing
     bad[11] = 11  # edges that do not exist
-    assert settled(A, D, bad, [4, 7, 9, 11]) >= 3
+    assert settle(A, D, bad, [4, 7, 9, 11]) >= 3
     check(name, A, D, bad)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from strict_arrays import installed, on_device
+from strict_arrays import install_stand_in, on_device
 
 import semiring as sr
 from semiring.closures import planner
@@ -23,7 +23,7 @@ def asked_once(monkeypatch):
 
 
 @pytest.fixture
-def registered():
+def register_temporarily():
     """`register_rule` for one test."""
     before = set(rules_in_order())
     yield register_rule
@@ -32,7 +32,7 @@ def registered():
             unregister_rule(each.name)
 
 
-class Halved(EntryMap):
+class HalfEntries(EntryMap):
     """Half of every weight, exactly; ∞ stays itself."""
 
     may_change_numbers = True
@@ -59,7 +59,7 @@ def half_of():
         asked.append(q.kind)
         if d.semiring is not sr.min_plus or not q.ask(a_weight_is_above_8):
             return NotApplicable("no weight above 8")
-        return Rewrite("a weight above 8", d.with_map(Halved()))
+        return Rewrite("a weight above 8", d.with_map(HalfEntries()))
 
     return half_of_all, asked
 
@@ -69,31 +69,31 @@ def graph(rng):
     return np.where(rng.random((20, 20)) < 0.3, rng.integers(1, 17, (20, 20)), np.inf).astype(np.float64)
 
 
-def applied(explanation, name):
+def applications(explanation, name):
     return [link.applies for link in explanation.chain if link.step == name]
 
 
 # --------------------------------------------------------------------------------------------------- rules of one's own
 
 
-def test_a_rule_is_asked_in_its_place(registered, half_of, graph):
+def test_a_rule_is_asked_in_its_place(register_temporarily, half_of, graph):
     found, asked = half_of
     expected = sr.closure(graph)
-    assert registered(found, before="unbounded") is found
+    assert register_temporarily(found, before="unbounded") is found
     D, explanation = sr.closure(graph, explain=True)
     assert np.array_equal(D, expected)
     names = [link.step for link in explanation.chain]
     assert names.index("minplus") + 1 == names.index("half of all") == names.index("unbounded") - 1
-    assert applied(explanation, "half of all") == [True]
+    assert applications(explanation, "half of all") == [True]
     _, explanation = sr.closure(np.where(graph > 8, np.inf, graph), explain=True)
-    assert applied(explanation, "half of all") == [False]
+    assert applications(explanation, "half of all") == [False]
     assert len(asked) == 2
 
 
-def test_matrices_planned_before_are_planned_anew_and_then_no_more(registered, half_of, graph):
+def test_matrices_planned_before_are_planned_anew_and_then_no_more(register_temporarily, half_of, graph):
     found, asked = half_of
     expected = sr.closure(graph)  # by a plan that is kept
-    registered(found, before="unbounded")
+    register_temporarily(found, before="unbounded")
     for _ in range(3):
         assert np.array_equal(sr.closure(graph), expected)
     assert len(asked) == 1
@@ -107,17 +107,17 @@ def test_matrices_planned_before_are_planned_anew_and_then_no_more(registered, h
 
 
 @pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")
-def test_a_rule_is_asked_about_stacks_and_other_semirings(registered, half_of, graph):
+def test_a_rule_is_asked_about_stacks_and_other_semirings(register_temporarily, half_of, graph):
     found, asked = half_of
     stack = np.stack([graph, graph.T])
     expected, wide = sr.closure(stack), sr.closure(graph, "max_min")
-    registered(found, before="unbounded")
+    register_temporarily(found, before="unbounded")
     assert np.array_equal(sr.closure(stack), expected)
     assert np.array_equal(sr.closure(graph, "max_min"), wide)
     assert {kind.options.semiring.name for kind in asked} == {"min_plus", "max_min"}
 
 
-def test_what_a_rule_asked_of_one_matrix_of_a_stack_is_not_taken_for_the_others(registered, rng):
+def test_what_a_rule_asked_of_one_matrix_of_a_stack_is_not_taken_for_the_others(register_temporarily, rng):
     @question()
     def float32_holds_the_sums(call):
         return bool(call.A.max() <= 2**20)
@@ -131,54 +131,54 @@ def test_what_a_rule_asked_of_one_matrix_of_a_stack_is_not_taken_for_the_others(
     stack = rng.integers(1, 99, (3, 9, 9)).astype(np.float64)
     stack[1:] += 2**25
     expected = sr.closure(stack, method="rkleene")
-    registered(single, before="minplus")
+    register_temporarily(single, before="minplus")
     for _ in range(2):
         D, explanation = sr.closure(stack, method="rkleene", explain=True)
-        assert applied(explanation, "single") == [True]  # of the first matrix, which stands for all
+        assert applications(explanation, "single") == [True]  # of the first matrix, which stands for all
         assert np.array_equal(D, expected)
     assert not np.array_equal(stack, stack.astype(np.float32))
 
 
-def test_by_default_a_rule_is_the_last(registered, half_of, graph):
+def test_by_default_a_rule_is_the_last(register_temporarily, half_of, graph):
     found, _ = half_of
-    registered(found)
+    register_temporarily(found)
     assert rules_in_order()[:-1] == RULES
     assert rules_in_order()[-1].find is found
     _, explanation = sr.closure(graph, explain=True)
     assert [link.step for link in explanation.chain][-2:] == ["half of all", "method"]
 
 
-def test_a_rule_may_come_before_another_that_was_registered(registered, half_of):
+def test_a_rule_may_come_before_another_that_was_registered(register_temporarily, half_of):
     found, _ = half_of
-    registered(found, before="plus")
+    register_temporarily(found, before="plus")
 
     def earlier(q, d):
         return NotApplicable("never")
 
-    registered(earlier, before="half of all")
+    register_temporarily(earlier, before="half of all")
     names = [each.name for each in rules_in_order()]
     assert names[names.index("earlier") :][:3] == ["earlier", "half of all", "plus"]
 
 
-def test_a_rule_with_a_name_of_its_own(registered, graph):
+def test_a_rule_with_a_name_of_its_own(register_temporarily, graph):
     @rule("never here")
     def found(q, d):
         return NotApplicable("never")
 
-    assert registered(found, before="entries") is found
+    assert register_temporarily(found, before="entries") is found
     assert found in rules_in_order()
     _, explanation = sr.closure(graph, explain=True)
-    assert applied(explanation, "never here") == [False]
+    assert applications(explanation, "never here") == [False]
 
 
-def test_a_rule_that_uses_the_structure_is_asked_where_the_graph_is_examined(registered, graph):
+def test_a_rule_that_uses_the_structure_is_asked_where_the_graph_is_examined(register_temporarily, graph):
     asked = []
 
     def found(q, d):
         asked.append(d.may_use_structure)
         return NotApplicable("never")
 
-    registered(planner.Rule(found, "own structure", structure=True))
+    register_temporarily(planner.Rule(found, "own structure", structure=True))
     _, explanation = sr.closure(graph, explain=True)
     (link,) = [link for link in explanation.chain if link.step == "own structure"]
     assert link.why == "structure analysis was not run"
@@ -186,11 +186,11 @@ def test_a_rule_that_uses_the_structure_is_asked_where_the_graph_is_examined(reg
     assert "own structure" not in STRUCTURES  # no value of structure= allows it
 
 
-def test_an_error_of_a_rule_leaves_the_matrix_as_it_was(registered, graph):
-    def refused(q, d):
+def test_an_error_of_a_rule_leaves_the_matrix_as_it_was(register_temporarily, graph):
+    def refuse(q, d):
         raise DomainError("not this one")
 
-    registered(refused)
+    register_temporarily(refuse)
     before = graph.copy()
     for _ in range(2):  # and no plan is kept of it
         with pytest.raises(DomainError, match="not this one"):
@@ -228,7 +228,7 @@ def test_what_is_registered_can_be_forgotten(half_of, graph):
             unregister_rule(name)
 
 
-def test_the_former_name_warns_and_registers(registered, half_of, graph):
+def test_the_former_name_warns_and_registers(register_temporarily, half_of, graph):
     found, asked = half_of
     expected = sr.closure(graph)
     with pytest.warns(
@@ -244,23 +244,23 @@ def test_the_former_name_warns_and_registers(registered, half_of, graph):
 # ------------------------------------------------------------------------------------------------- what a rule may read
 
 
-def test_a_rule_that_reads_entries_sees_those_of_every_call(registered, graph):
+def test_a_rule_that_reads_entries_sees_those_of_every_call(register_temporarily, graph):
     seen = []
 
     def look(q, d, call):
         seen.append(call.A.copy())
         if call.A[0, 0] != 7:
             return NotApplicable("no 7")
-        return Rewrite("a 7", d.with_map(Halved()))
+        return Rewrite("a 7", d.with_map(HalfEntries()))
 
     graph[0, 0] = np.inf
     with_7 = graph.copy()
     with_7[0, 0] = 7
     expected = [sr.closure(A) for A in (graph, with_7)]
-    registered(look, before="unbounded", reads_entries=True)
+    register_temporarily(look, before="unbounded", reads_entries=True)
     for A, closed in zip((graph, with_7) * 2, expected * 2, strict=True):
         D, explanation = sr.closure(A, explain=True)
-        assert applied(explanation, "look") == [A is with_7]
+        assert applications(explanation, "look") == [A is with_7]
         assert np.array_equal(D, closed)
         assert np.array_equal(seen[-1], A)
     assert len(seen) == 4
@@ -273,12 +273,12 @@ def test_a_rule_that_reads_entries_sees_those_of_every_call(registered, graph):
 def reads_the_corner(q, d):
     """A rule that is no function of its questions: no plan may depend on what it reads."""
     if q._call.A[0, 0] == 7:
-        return Rewrite("a 7", d.with_map(Halved()))
+        return Rewrite("a 7", d.with_map(HalfEntries()))
     return NotApplicable("no 7")
 
 
-def test_verify_finds_a_rule_that_reads_what_it_did_not_ask_for(registered, monkeypatch, graph):
-    registered(reads_the_corner)
+def test_verify_finds_a_rule_that_reads_what_it_did_not_ask_for(register_temporarily, monkeypatch, graph):
+    register_temporarily(reads_the_corner)
     monkeypatch.setattr(planner, "verify", True)
     for _ in range(2):  # nothing is wrong as long as it reads the same
         sr.closure(graph)
@@ -291,13 +291,13 @@ def test_verify_finds_a_rule_that_reads_what_it_did_not_ask_for(registered, monk
     sr.closure(graph)
 
 
-def test_verify_finds_a_rule_that_asks_other_questions_for_what_it_read(registered, monkeypatch, graph):
+def test_verify_finds_a_rule_that_asks_other_questions_for_what_it_read(register_temporarily, monkeypatch, graph):
     def asks_of_the_corner(q, d):
         if q._call.A[0, 0] == 7:
             q.ask(a_weight_is_above_8)
         return NotApplicable("never")
 
-    registered(asks_of_the_corner)
+    register_temporarily(asks_of_the_corner)
     monkeypatch.setattr(planner, "verify", True)
     graph[0, 0] = 7
     sr.closure(graph)
@@ -306,7 +306,7 @@ def test_verify_finds_a_rule_that_asks_other_questions_for_what_it_read(register
         sr.closure(graph)
 
 
-def test_a_tree_with_two_questions_in_one_place_is_an_error(registered, graph):
+def test_a_tree_with_two_questions_in_one_place_is_an_error(register_temporarily, graph):
     """Also where plans are not verified: a path that does not fit the tree is never kept."""
 
     @question()
@@ -317,7 +317,7 @@ def test_a_tree_with_two_questions_in_one_place_is_an_error(registered, graph):
         q.ask(corner if q._call.A[0, 0] < 8 else a_weight_is_above_8)
         return NotApplicable("never")
 
-    registered(either, before="sparse")
+    register_temporarily(either, before="sparse")
     graph[0, 0] = 5
     sr.closure(graph)
     graph[0, 0] = 9
@@ -325,7 +325,7 @@ def test_a_tree_with_two_questions_in_one_place_is_an_error(registered, graph):
         sr.closure(graph)
 
 
-def test_a_question_is_answered_once_for_a_call(registered, graph):
+def test_a_question_is_answered_once_for_a_call(register_temporarily, graph):
     answered = []
 
     @question()
@@ -339,8 +339,8 @@ def test_a_question_is_answered_once_for_a_call(registered, graph):
     def once_more(q, d):
         return NotApplicable(str(q.ask(first_entry_is_finite)))
 
-    registered(twice)
-    registered(once_more)
+    register_temporarily(twice)
+    register_temporarily(once_more)
     sr.closure(graph)
     assert len(answered) == 1
     sr.closure(graph)  # on its way through the tree
@@ -348,7 +348,7 @@ def test_a_question_is_answered_once_for_a_call(registered, graph):
     assert repr(first_entry_is_finite) == "<question: first entry is finite>"
 
 
-def test_a_question_without_a_default_is_not_asked_where_nobody_may_wait(registered, monkeypatch, graph):
+def test_a_question_without_a_default_is_not_asked_where_nobody_may_wait(register_temporarily, monkeypatch, graph):
     with_default = question(default=True)(lambda call: False)
     answers = []
 
@@ -356,8 +356,8 @@ def test_a_question_without_a_default_is_not_asked_where_nobody_may_wait(registe
         answers.append(q.ask(with_default))
         return NotApplicable(str(q.ask(is_symmetric)))
 
-    with installed(monkeypatch):
-        registered(asks)
+    with install_stand_in(monkeypatch):
+        register_temporarily(asks)
         with pytest.raises(MethodError, match="<question: is symmetric> has no default"):
             sr.closure(on_device(graph), check=False)
         assert answers == [True]
@@ -367,7 +367,7 @@ def test_a_question_without_a_default_is_not_asked_where_nobody_may_wait(registe
             answers.append(q.ask(with_default))
             return NotApplicable("never")
 
-        registered(asks_less)
+        register_temporarily(asks_less)
         for check in (False, True):
             sr.closure(on_device(graph), check=check)
     assert answers == [True, True, False]

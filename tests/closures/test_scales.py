@@ -23,7 +23,7 @@ def in_columns(A, semiring):
     return sr.closure(D, semiring, out=D)
 
 
-def closed(A, semiring):
+def close(A, semiring):
     """The closure; of a cycle that gains its vertices."""
     try:
         return sr.closure(A, semiring)
@@ -79,7 +79,7 @@ def test_gains_are_told_from_rounding_exactly(rng, semiring, dtype):
         advantage = 1 + (rng.random((n, n)) - 0.97) * (1 if trial % 3 else 2.0**-20)
         A = ratios / ratios[:, np.newaxis] * (advantage if most else 2 - advantage)
         A = np.where(rng.random((n, n)) < 0.6, A, none).astype(dtype)
-        found, expected = closed(A, semiring), exact_closure(A, semiring)
+        found, expected = close(A, semiring), exact_closure(A, semiring)
         verdicts.add(isinstance(found, list))
         if isinstance(found, list):
             around = [Fraction(float(A[i, j])) for i, j in zip(found, [*found[1:], found[0]], strict=True)]

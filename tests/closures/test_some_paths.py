@@ -35,7 +35,7 @@ KINDS = {
 WAYS = ("auto", "johnson", "factor", "rkleene")
 
 
-def drawn(rng, kind):
+def random_graph(rng, kind):
     """A matrix without cycles that gain, in the form of an array, a sparse matrix or a frame of edges."""
     function, name, dtype, weights = KINDS[kind]
     semiring = as_semiring(name)
@@ -71,7 +71,7 @@ def weight_of(path, A, semiring):
 
 
 def check(rng, kind):
-    function, semiring, A = drawn(rng, kind)
+    function, semiring, A = random_graph(rng, kind)
     n, zero = len(A), semiring.zero_for(A.dtype)
     try:
         every = function(A)
@@ -159,16 +159,16 @@ def test_the_way_is_the_cheapest_and_is_explained(monkeypatch):
         for options in ({"sources": few}, {"targets": few}, {"limit": 3.0}, {"sources": many, "targets": few}):
             for method in ("auto", "johnson", "factor") if "limit" not in options else ("auto",):
                 sr.shortest_paths(A, **options, method=method)
-        monkeypatch.setattr(np, "full", refusing(np.full, 1600 * 1600))
-        monkeypatch.setattr(np, "empty", refusing(np.empty, 1600 * 1600))
+        monkeypatch.setattr(np, "full", refuse_large(np.full, 1600 * 1600))
+        monkeypatch.setattr(np, "empty", refuse_large(np.empty, 1600 * 1600))
 
 
-def refusing(make, most):
-    def made(shape, *arguments, **options):
-        assert np.prod(shape) < most, f"an array of {shape}"
+def refuse_large(make, limit):
+    def checked_make(shape, *arguments, **options):
+        assert np.prod(shape) < limit, f"an array of {shape}"
         return make(shape, *arguments, **options)
 
-    return made
+    return checked_make
 
 
 def test_what_was_not_asked_for_is_said_to_be_unknown():

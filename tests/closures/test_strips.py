@@ -10,7 +10,7 @@ from importlib import import_module
 import matrices
 import numpy as np
 import pytest
-from strips import METHOD, least, make_small, rounded, same_bits
+from strips import METHOD, least_memory, make_small, rounding_matrix, same_bits
 from tiers import each_value, full
 
 import semiring as sr
@@ -48,10 +48,10 @@ CASES = [(name, dtype) for name, dtypes in matrices.DTYPES.items() for dtype in 
 @pytest.mark.parametrize(("name", "dtype"), each_value(CASES))
 def test_strips_have_the_bits_of_the_closure_in_memory(rng, path, name, dtype):
     for n in (33, 65, 97):
-        A = rounded(rng, n, name, dtype)
+        A = rounding_matrix(rng, n, name, dtype)
         expected = sr.closure(A, name, method=METHOD)
         np.save(path, A)
-        found, why = sr.closure(path, name, out=path.with_name("D.npy"), memory=least(path, name), explain=True)
+        found, why = sr.closure(path, name, out=path.with_name("D.npy"), memory=least_memory(path, name), explain=True)
         assert "read and written in" in str(why)
         assert same_bits(found, expected)
         assert same_bits(np.load(path), A)
@@ -61,10 +61,10 @@ def test_strips_have_the_bits_of_the_closure_in_memory(rng, path, name, dtype):
 @pytest.mark.parametrize("name", full(lambda name: name != "log_plus", ["min_plus", "plus_times", "log_plus"]))
 def test_neither_the_size_nor_the_memory_changes_a_bit(rng, path, name):
     for n in SIZES:
-        A = rounded(rng, n, name, "float64")
+        A = rounding_matrix(rng, n, name, "float64")
         expected = sr.closure(A, name, method=METHOD)
         np.save(path, A)
-        fewest = least(path, name)
+        fewest = least_memory(path, name)
         for memory in (fewest, fewest * 5 // 4, fewest * 3 // 2, fewest * 4, "1 GiB"):
             np.save(path, A)
             assert same_bits(sr.closure(path, name, out=path, memory=memory), expected), (n, memory)
@@ -108,11 +108,11 @@ IDEMPOTENT = [(name, dtype) for name, dtype in CASES if sr.as_semiring(name).ide
 @pytest.mark.parametrize(("name", "dtype"), each_value(IDEMPOTENT))
 def test_cycles_have_the_bits_of_the_closure_in_memory(rng, path, name, dtype):
     for n in (2, 33, 97):
-        A = rounded(rng, n, name, dtype)
+        A = rounding_matrix(rng, n, name, dtype)
         expected = sr.closure(A, name, method=METHOD, reflexive=False)
         for share in (1, 2):
             np.save(path, A)
-            memory = int(least(path, name) * share)
+            memory = int(least_memory(path, name) * share)
             assert same_bits(sr.closure(path, name, out=path, memory=memory, reflexive=False), expected)
 
 
@@ -132,7 +132,7 @@ def test_cycles_of_weights_of_both_signs(rng, path, name, dtype):
     expected = sr.closure(A, name, method=METHOD, reflexive=False)
     for journal in (None, path.with_name("run")):
         np.save(path, A)
-        found = sr.closure(path, name, out=path, memory=least(path, name), reflexive=False, journal=journal)
+        found = sr.closure(path, name, out=path, memory=least_memory(path, name), reflexive=False, journal=journal)
         assert same_bits(found, expected)
 
 
@@ -156,7 +156,7 @@ def test_edges_of_unbounded_gain(rng, path, name, reflexive):
     for journal in (None, path.with_name("run")):
         np.save(path, A)
         found, why = sr.closure(
-            path, name, out=path, memory=least(path, name), reflexive=reflexive, journal=journal, explain=True
+            path, name, out=path, memory=least_memory(path, name), reflexive=reflexive, journal=journal, explain=True
         )
         assert "5 edges of unbounded gain" in str(why)
         assert same_bits(found, expected)
@@ -180,7 +180,7 @@ def test_weights_of_both_signs_are_closed_under_potentials(rng, path, name, dtyp
     A = heights(rng, 97, dtype) * np.dtype(dtype).type(1 if name == "min_plus" else -1)
     A[rng.random(A.shape) < 0.4] = sr.as_semiring(name).zero_for(A.dtype)
     np.save(path, A)
-    found, why = sr.closure(path, name, out=path.with_name("D.npy"), memory=least(path, name), explain=True)
+    found, why = sr.closure(path, name, out=path.with_name("D.npy"), memory=least_memory(path, name), explain=True)
     assert "potentials" in str(why)
     assert same_bits(found, sr.closure(A, name, method=METHOD))
 
@@ -190,7 +190,7 @@ def test_weights_that_round_have_the_potentials_of_the_closure_in_memory(rng, pa
     h = rng.random(n)
     A = (rng.random((n, n)) + h[:, None] - h).astype(np.float32)
     np.save(path, A)
-    found = sr.closure(path, out=path.with_name("D.npy"), memory=least(path))
+    found = sr.closure(path, out=path.with_name("D.npy"), memory=least_memory(path))
     assert same_bits(found, sr.closure(A, method=METHOD))
 
 
@@ -198,7 +198,7 @@ def test_products_that_gain_are_closed_under_factors(rng, path):
     p = 2.0 ** rng.integers(-3, 4, 97)
     A = rng.random((97, 97)) * 0.5 * p[:, None] / p
     np.save(path, A)
-    found = sr.closure(path, "max_times", out=path.with_name("D.npy"), memory=least(path, "max_times"))
+    found = sr.closure(path, "max_times", out=path.with_name("D.npy"), memory=least_memory(path, "max_times"))
     assert same_bits(found, sr.closure(A, "max_times", method=METHOD))
 
 
@@ -207,7 +207,7 @@ def test_a_semiring_of_ones_own(rng, path):
     capped = sr.Semiring("capped", add="min(x, y)", mul="min(9, x + y)", zero=9.0, one=0.0, domain="[0, 9]")
     A = rng.random((70, 70)) * 5
     np.save(path, A)
-    found = sr.closure(path, capped, out=path, memory=least(path, capped))
+    found = sr.closure(path, capped, out=path, memory=least_memory(path, capped))
     assert same_bits(found, sr.closure(A, capped, method=METHOD))
 
 
@@ -239,12 +239,14 @@ def test_a_part_of_the_rows_of_a_map(rng, tmp_path):
 @pytest.mark.full
 def test_float16_stays_float16_where_nothing_is_rounded_or_the_caller_asks(rng, path):
     out = path.with_name("D.npy")
-    A = rounded(rng, 97, "max_min", "float16")
+    A = rounding_matrix(rng, 97, "max_min", "float16")
     np.save(path, A)
-    assert same_bits(sr.closure(path, "max_min", out=out, memory=least(path, "max_min")), sr.closure(A, "max_min"))
-    A = rounded(rng, 97, "min_plus", "float16")
+    assert same_bits(
+        sr.closure(path, "max_min", out=out, memory=least_memory(path, "max_min")), sr.closure(A, "max_min")
+    )
+    A = rounding_matrix(rng, 97, "min_plus", "float16")
     np.save(path, A)
-    memory = least(path)
+    memory = least_memory(path)
     with pytest.raises(AlgebraError, match=r"cannot hold float32: .* or round .* compute_dtype='float16'"):
         sr.closure(path, out=path, memory=memory)
     assert same_bits(np.load(path), A)
@@ -268,10 +270,10 @@ def test_columns_for_rows_where_the_product_commutes(rng, path, monkeypatch):
 @pytest.mark.parametrize("name", ["min_plus", "plus_times"])
 def test_columns_in_a_file_are_closed_as_the_transpose_whatever_the_memory(monkeypatch, rng, path, name):
     """Rounding depends on the order of the entries in the result, and on nothing else."""
-    A, out, run = rounded(rng, 97, name, "float32"), path.with_name("D.npy"), path.with_name("run")
+    A, out, run = rounding_matrix(rng, 97, name, "float32"), path.with_name("D.npy"), path.with_name("run")
     expected = np.asfortranarray(sr.closure(A.T.copy(), name, method=METHOD).T)
     np.save(path, np.asfortranarray(A))
-    memory = least(path, name)
+    memory = least_memory(path, name)
     routes = [{"out": out, "memory": memory}, {"out": out, "memory": 2 * memory}, {}]
     routes += [{"out": np.empty_like(expected)}, {"out": path, "memory": memory, "journal": run}]
     for options in routes:
@@ -287,10 +289,10 @@ def test_columns_in_a_file_are_closed_as_the_transpose_whatever_the_memory(monke
 
 
 def test_an_error_names_the_entry_of_a_file_in_columns(rng, path):
-    A = rounded(rng, 97, "min_plus", "float64")
+    A = rounding_matrix(rng, 97, "min_plus", "float64")
     A[3, 70] = np.nan
     np.save(path, np.asfortranarray(A))
-    for options in ({}, {"out": path, "memory": least(path)}):
+    for options in ({}, {"out": path, "memory": least_memory(path)}):
         with pytest.raises(DomainError, match=r"A\[3, 70\] is nan") as caught:
             sr.closure(path, **options)
         assert caught.value.position == (3, 70)
@@ -400,13 +402,13 @@ KEPT = [("min_plus", "float32"), ("max_plus", "int32"), ("plus_times", "float64"
 def test_the_memory_is_kept_to(monkeypatch, rng, path, share, threads, name, dtype):
     monkeypatch.undo()  # the constants count
     n = 1500 if dtype != "bool" else 8000
-    A = rounded(rng, n, name, dtype)
+    A = rounding_matrix(rng, n, name, dtype)
     out, small = path.with_name("D.npy"), path.with_name("small.npy")
     np.save(path, A)
     np.save(small, A[: n // 3, : n // 3])
-    memory = int(least(path, name, threads=threads) * share)
+    memory = int(least_memory(path, name, threads=threads) * share)
     sr.closure(
-        small, name, out=out, memory=int(least(small, name, threads=threads) * share), threads=threads
+        small, name, out=out, memory=int(least_memory(small, name, threads=threads) * share), threads=threads
     )  # compiles
     out.unlink()
     tracemalloc.start()
@@ -459,7 +461,7 @@ def test_no_memory_is_for_what_is_in_memory_already(rng):
 def test_refused_before_anything_is_written(rng, path):
     out = path.with_name("D.npy")
 
-    def refused(A, error, match, name="min_plus", **options):
+    def check_refused(A, error, match, name="min_plus", **options):
         np.save(path, A)
         before = path.read_bytes()
         for target in (out, path):
@@ -469,24 +471,24 @@ def test_refused_before_anything_is_written(rng, path):
             assert path.read_bytes() == before
 
     A = rng.random((97, 97))
-    refused(A.astype(A.dtype.newbyteorder()), DTypeError, "byte order")
-    refused(A[:50], ShapeError, "square")
-    refused(A[None, :5, :5], ShapeError, "square")
-    refused(A.astype(complex), DTypeError, "complex")
-    refused(A, AlgebraError, "rkleene", method="rkleene")
-    refused(A, AlgebraError, "read it and close it in memory", "plus_times", reflexive=False)
-    refused(A, ValueError, "too small for 32 rows", memory=1000)
-    refused(A - 0.5, NegativeCycleError, "below 0")
-    refused(np.where(A < 0.001, -np.inf, A), NegativeCycleError, "weight -inf")
+    check_refused(A.astype(A.dtype.newbyteorder()), DTypeError, "byte order")
+    check_refused(A[:50], ShapeError, "square")
+    check_refused(A[None, :5, :5], ShapeError, "square")
+    check_refused(A.astype(complex), DTypeError, "complex")
+    check_refused(A, AlgebraError, "rkleene", method="rkleene")
+    check_refused(A, AlgebraError, "read it and close it in memory", "plus_times", reflexive=False)
+    check_refused(A, ValueError, "too small for 32 rows", memory=1000)
+    check_refused(A - 0.5, NegativeCycleError, "below 0")
+    check_refused(np.where(A < 0.001, -np.inf, A), NegativeCycleError, "weight -inf")
     many = np.triu(A, 1) + np.where(np.tri(97, dtype=bool), np.inf, 0)
     many[np.arange(90), np.arange(1, 91)] = -np.inf
-    refused(many, ValueError, "unbounded gain leave 90 vertices", memory=90_000)
+    check_refused(many, ValueError, "unbounded gain leave 90 vertices", memory=90_000)
     A[40, 7] = np.nan
-    refused(A, DomainError, r"A\[40, 7\] is nan")
-    refused(np.full((97, 97), 20_000, np.int16), IntegerOverflowError, "no room for wider ones")
+    check_refused(A, DomainError, r"A\[40, 7\] is nan")
+    check_refused(np.full((97, 97), 20_000, np.int16), IntegerOverflowError, "no room for wider ones")
     spread = rng.random((97, 97)) * 1e-9
     spread[0, 1:], spread[1:, 0] = -1e9, 1e9
-    refused(spread, DomainError, "differ too much in size")
+    check_refused(spread, DomainError, "differ too much in size")
 
 
 def test_sweeps_that_do_not_settle_are_given_up(rng, path):

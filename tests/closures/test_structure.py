@@ -46,7 +46,7 @@ def of_few(monkeypatch):
     forget_plans()
 
 
-def applied(A, name, **options):
+def applied_steps(A, name, **options):
     """The steps that an explanation says applied."""
     _, explanation = sr.closure(A, name, explain=True, **options)
     return [link.step for link in explanation.chain if link.applies]
@@ -108,10 +108,10 @@ def test_names_of_structure():
 def test_components_spare_products(rng, of_few):
     edges = structured.edges_of(rng, 60, "acyclic")
     A = np.where(edges, rng.integers(1, 9, (60, 60)), np.inf)
-    assert "components" in applied(A, "min_plus")
-    assert "components" not in applied(A, "min_plus", structure=False)
-    assert "components" not in applied(A, "min_plus", structure=())
-    assert "components" not in applied(A, "min_plus", method="rkleene")
+    assert "components" in applied_steps(A, "min_plus")
+    assert "components" not in applied_steps(A, "min_plus", structure=False)
+    assert "components" not in applied_steps(A, "min_plus", structure=())
+    assert "components" not in applied_steps(A, "min_plus", method="rkleene")
 
 
 def test_a_pivot_without_a_star_is_named_in_the_vertices_of_the_caller(rng, of_few):
@@ -158,7 +158,7 @@ def test_components_of_many_vertices(rng):
     for kind in ("acyclic", "apart", "tail"):
         edges = structured.edges_of(rng, 1600, kind)
         A = np.where(edges, rng.integers(1, 50, edges.shape), np.inf).astype(np.float32)
-        assert "components" in applied(A, "min_plus")
+        assert "components" in applied_steps(A, "min_plus")
         np.testing.assert_array_equal(sr.closure(A), sr.closure(A, structure=False))
 
 
@@ -178,7 +178,7 @@ def test_one_triangle_is_closed(rng, of_few, name):
             W = A / (100 * n)
             scaled = {"max_plus": -A, "log_plus": -A, "plus_times": W, "max_times": W}[name]
             A = np.where(np.isfinite(A), scaled, oracles.zero(name, np.float64))
-        assert "undirected" in applied(A, name, structure="undirected")
+        assert "undirected" in applied_steps(A, name, structure="undirected")
         D = sr.closure(A, name, structure="undirected")
         np.testing.assert_array_equal(D, D.T)
         np.testing.assert_allclose(D, sr.closure(A, name, structure=False), rtol=1e-12, atol=1e-300)
@@ -186,9 +186,9 @@ def test_one_triangle_is_closed(rng, of_few, name):
 
 def test_what_is_no_undirected_graph(rng, of_few):
     A = symmetric(rng, 30)
-    assert "undirected" not in applied(A, "min_plus", structure="components")
+    assert "undirected" not in applied_steps(A, "min_plus", structure="components")
     A[3, 4], A[4, 3] = 1.0, 2.0
-    assert "undirected" not in applied(A, "min_plus")
+    assert "undirected" not in applied_steps(A, "min_plus")
     A[3, 4] = A[4, 3] = -1.0
     with pytest.raises(DivergenceError):
         sr.closure(A)
@@ -208,7 +208,7 @@ def test_bottlenecks_of_a_spanning_tree(rng, of_few, name, dtype):
             W = symmetric(rng, n, density)
             A = np.where(np.isfinite(W), np.where(np.isfinite(W), W, 0).astype(dtype), oracles.zero(name, dtype))
             A = A.astype(dtype)
-            assert "bottleneck" in applied(A, name)
+            assert "bottleneck" in applied_steps(A, name)
             np.testing.assert_array_equal(sr.closure(A, name), oracles.closure(A, name))
             for reflexive in (True, False):
                 expected = sr.closure(A, name, structure=False, reflexive=reflexive)
@@ -230,24 +230,24 @@ def test_paths_through_bottlenecks(rng, of_few):
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    ("part", "listed"), quick(lambda part, _: part == 0.1, [(0.0, 16), (0.1, 16), (1e9, 16), (0.1, 1)])
+    ("part", "words_per_edge"), quick(lambda part, _: part == 0.1, [(0.0, 16), (0.1, 16), (1e9, 16), (0.1, 1)])
 )
-def test_rows_of_bits_are_joined(rng, of_few, part, listed, monkeypatch):
+def test_rows_of_bits_are_joined(rng, of_few, part, words_per_edge, monkeypatch):
     """R-Kleene closes every row if no joins are allowed, and none if all are; edges may be in lists."""
     monkeypatch.setattr(sys.modules["semiring.algorithms.joined_rows"], "_MAX_JOINS", part)
-    monkeypatch.setattr(algorithm, "_WORDS_PER_EDGE", listed)
+    monkeypatch.setattr(algorithm, "_WORDS_PER_EDGE", words_per_edge)
     dual = sr.Semiring("dual", "x & y", "x | y", True, False, dtypes=("bool",))
     for kind in ("sparse", "acyclic", "apart", "tail", "undirected sparse", "empty", "dense"):
         for n in (1, 32, 33, 200):
             edges = structured.edges_of(rng, n, kind)
             reach = oracles.reachable(edges)
-            assert "reachability" in applied(sr.pack(edges), "boolean")
+            assert "reachability" in applied_steps(sr.pack(edges), "boolean")
             assert np.array_equal(sr.closure(sr.pack(edges), "boolean").unpack(), reach)
             assert np.array_equal(sr.closure(edges, "boolean"), reach)
             assert np.array_equal(sr.closure(sr.pack(~edges), dual).unpack(), ~reach)
             cycles = sr.closure(sr.pack(edges), "boolean", reflexive=False, structure=False)
             assert sr.closure(sr.pack(edges), "boolean", reflexive=False) == cycles
-    assert "reachability" not in applied(sr.pack(np.triu(edges, 1)), "xor_and")
+    assert "reachability" not in applied_steps(sr.pack(np.triu(edges, 1)), "xor_and")
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -292,7 +292,7 @@ def test_hops_of_edges_of_one_weight(rng, of_few, name, dtype):
             loops = np.arange(n)[rng.random(n) < 0.5]
             A[loops, loops] = 0  # of any weight that does not gain
             if edges[~np.eye(n, dtype=bool)].any():
-                assert "hops" in applied(A, name)
+                assert "hops" in applied_steps(A, name)
             np.testing.assert_array_equal(sr.closure(A, name), oracles.closure(A, name))
             plus = sr.closure(A, name, structure=False, reflexive=False)
             np.testing.assert_array_equal(sr.closure(A, name, reflexive=False), plus)
@@ -331,18 +331,18 @@ def test_hops_along_a_path_longer_than_its_digits(of_few):
     for n in (16, 17, 300):
         A = np.where(np.eye(n, k=1, dtype=bool), np.float32(0.5), np.float32(np.inf))
         expected = np.where(np.tri(n, dtype=bool).T, (np.arange(n) - np.arange(n)[:, None]) / 2, np.inf)
-        assert "hops" in applied(A, "min_plus")
+        assert "hops" in applied_steps(A, "min_plus")
         np.testing.assert_array_equal(sr.closure(A), expected)
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("together", [1, 8])
-def test_hops_of_more_targets_than_a_word_has(rng, of_few, monkeypatch, together):
-    monkeypatch.setattr(sys.modules["semiring.algorithms.breadth_first_search"], "_CONCURRENT_SEARCHES", together)
+@pytest.mark.parametrize("batch", [1, 8])
+def test_hops_of_more_targets_than_a_word_has(rng, of_few, monkeypatch, batch):
+    monkeypatch.setattr(sys.modules["semiring.algorithms.breadth_first_search"], "_CONCURRENT_SEARCHES", batch)
     for density in (0.001, 0.004, 0.05, 0.7):
         edges = rng.random((1030, 1030)) < density
         A = np.where(edges, np.float32(0.5), np.float32(np.inf))
-        assert "hops" in applied(A, "min_plus", threads=2)
+        assert "hops" in applied_steps(A, "min_plus", threads=2)
         np.testing.assert_array_equal(sr.closure(A), sr.closure(A, structure=False))
 
 
@@ -358,10 +358,10 @@ def test_hops_only_where_sums_are_exact(of_few):
         (0.0, False),
     ):
         W = np.where(A == 1, weight, np.inf)
-        assert ("hops" in applied(W, "min_plus", structure="hops")) == exact, weight
+        assert ("hops" in applied_steps(W, "min_plus", structure="hops")) == exact, weight
     narrow = np.where(np.isfinite(A), 500, np.iinfo(np.int16).max).astype(np.int16)  # 39 of them leave half the range
     np.testing.assert_array_equal(sr.closure(narrow), sr.closure(narrow, structure=False))
-    assert "hops" not in applied(A, "min_plus", structure="components")
+    assert "hops" not in applied_steps(A, "min_plus", structure="components")
 
 
 # ------------------------------------------------------------------------------------------------------- separators
@@ -389,7 +389,7 @@ def test_small_separators(rng, of_few, name):
         A = scaled.get(name, A)
         for W in (A, np.where(A == A.T, A, oracles.zero(name, np.float64))):
             if len(W) > 20:
-                assert "separators" in applied(W, name, structure="separators")
+                assert "separators" in applied_steps(W, name, structure="separators")
             D = sr.closure(W, name, structure="separators")
             np.testing.assert_allclose(D, sr.closure(W, name, structure=False), rtol=1e-12, atol=1e-300)
     integers = np.where(np.isfinite(grid(rng, 8)), grid(rng, 8), 2**31 - 1).clip(max=2**31 - 1).astype(np.int32)
@@ -413,7 +413,7 @@ def test_an_order_is_looked_for_where_the_levels_of_a_search_are_narrow(rng):
     star = graph(np.zeros(n - 1, int), np.arange(1, n))
     for A in (streets, star):
         even = A + A.T
-        assert "separators" in applied(even, "min_plus")
+        assert "separators" in applied_steps(even, "min_plus")
         np.testing.assert_allclose(sr.closure(even), sr.closure(even, method="johnson"), rtol=1e-5)
 
 
@@ -428,9 +428,9 @@ def test_paths_by_separators(rng, of_few):
 
 def test_no_separators_where_the_order_decides_about_stars(rng, of_few):
     A = np.where(np.isfinite(W := grid(rng, 6)), 0.001, 0.0)
-    assert "separators" not in applied(A, "plus_times", structure="separators")
+    assert "separators" not in applied_steps(A, "plus_times", structure="separators")
     gaining = np.triu(np.where(np.isfinite(W), 2.0, 0.0))
-    assert "separators" not in applied(gaining, "max_times", structure="separators")
+    assert "separators" not in applied_steps(gaining, "max_times", structure="separators")
 
 
 # --------------------------------------------------------------------------------------------------------- searches
@@ -448,13 +448,13 @@ def test_few_edges_of_a_dense_matrix_are_searched(rng, of_few, name, monkeypatch
             A[0, 1], A[1, 2] = (3, 2) if name == "min_plus" else (-3, -2)  # not all of one weight
             for options in ({}, {"reflexive": False}, {"out": np.empty_like(A)}):
                 if "out" not in options:
-                    assert "searches" in applied(A, name, structure="searches", **options)
+                    assert "searches" in applied_steps(A, name, structure="searches", **options)
                 found = sr.closure(A, name, structure="searches", **options)
                 np.testing.assert_array_equal(found, sr.closure(A, name, structure=False, **options))
     A[1, 0] = -A[0, 1] - 1 if name == "min_plus" else -A[0, 1] + 1
     with pytest.raises(NegativeCycleError):
         sr.closure(A, name, structure="searches")
-    assert "searches" not in applied(np.where(edges, 0.5, 0.0), "max_times", structure="searches")
+    assert "searches" not in applied_steps(np.where(edges, 0.5, 0.0), "max_times", structure="searches")
     half = np.abs(np.where(edges, W, np.inf)).astype(np.float16)  # SciPy has no sparse matrices of these
     np.testing.assert_array_equal(sr.closure(half, structure="searches"), sr.closure(half, structure=False))
 
@@ -494,7 +494,7 @@ def test_a_rival_is_priced_as_long_as_nothing_is_cheaper(monkeypatch):
     assert str(found) == "components 4, searches 5, undirected 7, dense 9 pairs"
 
 
-def _stored(n, tails, heads):
+def _structure_of_sparse(n, tails, heads):
     """The structure of a sparse matrix of such edges, of several weights."""
     from scipy.sparse import coo_array
 
@@ -506,12 +506,12 @@ def _stored(n, tails, heads):
 def test_how_much_a_vertex_reaches(rng, n):
     for each in (0.5, 1.2, 3):
         edges = rng.integers(0, n, (2, int(each * n)))
-        seen = _stored(n, *edges)
+        seen = _structure_of_sparse(n, *edges)
         reached = np.zeros((n, n), bool)
         reached[edges[0], edges[1]] = True
         share = sr.closure(reached, "boolean", structure=False).mean()
         assert seen.mean_reach == pytest.approx(share, abs=1e-12 if n <= 512 else 0.05)
-        assert seen.mean_reach == _stored(n, *edges).mean_reach
+        assert seen.mean_reach == _structure_of_sparse(n, *edges).mean_reach
     assert structure_of(np.ones((n, n)), np.inf, 1).mean_reach == 1
 
 
@@ -521,17 +521,17 @@ def test_the_price_of_searches_is_that_of_what_is_reached(rng):
     streets = np.c_[[place[:, :-1].ravel(), place[:, 1:].ravel()], [place[:-1].ravel(), place[1:].ravel()]]
     float32, spared = np.dtype(np.float32), frozenset(STRUCTURES)
 
-    def cheapest(seen):
+    def cheapest(graph):
         ways = dict.fromkeys(("components", "separators"), lambda: True)
-        return costs.compare_costs("searches", n, float32, seen, edges=seen.edges, allowed_rules=spared, **ways)
+        return costs.compare_costs("searches", n, float32, graph, edges=graph.edges, allowed_rules=spared, **ways)
 
-    one_way = cheapest(_stored(n, *streets))
+    one_way = cheapest(_structure_of_sparse(n, *streets))
     assert sorted(one_way, key=one_way.get) == ["separators", "searches", "components", "dense"]
-    few = _stored(n, *np.sort(rng.integers(0, n, (2, 2 * n)), axis=0))
+    few = _structure_of_sparse(n, *np.sort(rng.integers(0, n, (2, 2 * n)), axis=0))
     assert few.mean_reach < 0.02
     assert cheapest(few).cheapest == "searches"
     assert "analysis" not in vars(few)  # an order would take longer than all searches
-    assert cheapest(_stored(n, *rng.integers(0, n, (2, 3 * n)))).cheapest == "components"
+    assert cheapest(_structure_of_sparse(n, *rng.integers(0, n, (2, 3 * n)))).cheapest == "components"
 
 
 @pytest.mark.parametrize("name", ["min_plus", "max_plus"])
@@ -601,7 +601,7 @@ def test_hops_of_what_a_sparse_matrix_stores(rng, of_few, monkeypatch, dtype):
         out = np.empty((n, n), dtype)
         with monkeypatch.context() as patched:
             if (edges & ~np.eye(n, dtype=bool)).any():
-                assert applied(S, "min_plus", structure="hops") == ["sparse"]
+                assert applied_steps(S, "min_plus", structure="hops") == ["sparse"]
                 patched.setattr(sys.modules["semiring.closures.rules.sparse"], "as_array", None)
             for options in ({}, {"out": out}, {"threads": 2, "progress": lambda done, total: None}):
                 found = sr.closure(S, structure="hops", **options)
@@ -666,15 +666,15 @@ def test_what_is_stored_is_made_dense_by_strips(rng, of_few, name, dtype):
 def test_sparse_matrices_are_spared_work_too(rng, of_few):
     from scipy.sparse import csr_array
 
-    def stored(A):
+    def to_sparse(A):
         rows, columns = np.nonzero(np.isfinite(A))
         return csr_array((A[rows, columns], (rows, columns)), shape=A.shape)
 
     streets = grid(rng, 9)
     ones = np.where(np.isfinite(streets), 1.0, np.inf)
     for A, step in ((streets, "separators"), (ones, "hops")):
-        np.testing.assert_array_equal(sr.closure(stored(A)), oracles.closure(A, "min_plus"))
-        assert step in applied(stored(A), "min_plus", structure=step) or len(A) < 1000
+        np.testing.assert_array_equal(sr.closure(to_sparse(A)), oracles.closure(A, "min_plus"))
+        assert step in applied_steps(to_sparse(A), "min_plus", structure=step) or len(A) < 1000
     edges = structured.edges_of(rng, 90, "tail")
     found = sr.closure(csr_array(edges), "boolean")
     np.testing.assert_array_equal(found, oracles.reachable(edges))
@@ -697,7 +697,7 @@ def test_bottlenecks_in_float16(name, of_few, rng):
         A = rng.integers(-9, 9, (n, n)).astype(np.float16)
         A = np.where(rng.random((n, n)) < 0.4, A, sr.as_semiring(name).zero_for(A.dtype)).astype(np.float16)
         A = np.where(np.tri(n, k=-1, dtype=bool), A.T, A)
-        assert "bottleneck" in applied(A, name)
+        assert "bottleneck" in applied_steps(A, name)
         found = sr.closure(A, name)
         assert found.dtype == np.float16
         np.testing.assert_array_equal(found, oracles.closure(A, name))
@@ -718,7 +718,7 @@ def test_hops_of_few_vertices_are_counted_from_what_is_stored(rng, form):
         (np.arange(edges.shape[1]) + 1, "min_plus", None),
     ):
         A = coo_array((weights.astype(np.float64), edges), shape=(n, n)).asformat(form)
-        steps = applied(A, name)
+        steps = applied_steps(A, name)
         assert steps == expected if expected else not {"structure", "undirected", "components"} & set(steps)
         np.testing.assert_array_equal(sr.closure(A, name), sr.closure(A, name, structure=False))
         np.testing.assert_array_equal(

@@ -29,7 +29,7 @@ METHODS = ["rkleene", "blocked_floyd_warshall", "floyd_warshall", "squaring", "j
 DENSE = METHODS[:-1]
 
 
-def check_every_path(A, D, found, *, rtol=None):
+def check_every_path(A, D, paths, *, rtol=None):
     """Each path is simple, follows edges, and weighs what the distance says; where there is none, that is said.
 
     Where signs are mixed, what the potentials round is relative to the largest magnitude, not to each distance.
@@ -42,9 +42,9 @@ def check_every_path(A, D, found, *, rtol=None):
         for j in range(n):
             if none == D[i, j]:
                 with pytest.raises(NoPathError):
-                    found.path(i, j)
+                    paths.path(i, j)
             else:
-                check_path(A, found.path(i, j), D[i, j], source=i, target=j, rtol=rtol, atol=atol)
+                check_path(A, paths.path(i, j), D[i, j], source=i, target=j, rtol=rtol, atol=atol)
 
 
 # -------------------------------------------------------------------------------------------------- negative cycles

@@ -150,7 +150,7 @@ def test_a_gpu_looks_for_the_order_when_it_closes(reflexive, narrow, monkeypatch
     """A stand-in for a GPU reports what it finds. The bits are those of all pairs, which close a graph without
     order."""
     _, device = fake_cupy.install(monkeypatch)
-    device.capabilities = Capabilities(graphs=OnHost(fake_cupy.unwrapped))
+    device.capabilities = Capabilities(graphs=OnHost(fake_cupy.unwrap))
     monkeypatch.setattr(import_module("semiring.closures.rules.reachability"), "_LEAST", 1)
     monkeypatch.setattr(purdom, "_FEW", 0)
     n = 150

@@ -48,7 +48,7 @@ def sparse_with_a_loop():
 
 
 @pytest.mark.parametrize(
-    ("given", "function", "mend"),
+    ("matrix", "function", "mend"),
     [
         (SCIPYS, sr.closure, "np.where(A == 0, np.inf, A)"),
         (SCIPYS, sr.shortest_paths, "np.where(A == 0, np.inf, A)"),
@@ -72,17 +72,17 @@ def sparse_with_a_loop():
         (sparse_with_a_loop(), sr.closure, "np.where(A == 0, np.inf, A)"),
     ],
 )
-def test_the_zero_of_another_convention_is_warned_of_once_with_the_mend(given, function, mend):
+def test_the_zero_of_another_convention_is_warned_of_once_with_the_mend(matrix, function, mend):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         for _ in range(3):
-            function(given)
+            function(matrix)
     # Python shows a warning of one text and line once; what a first call imports may make it forget that it did.
     (text,) = {str(warning.message) for warning in caught}
     assert {(warning.category, warning.filename) for warning in caught} == {(SuspiciousWeightsWarning, __file__)}
     assert len({warning.lineno for warning in caught}) == 1
     assert mend in text
-    A = np.asarray(given)
+    A = np.asarray(matrix)
     repaired = eval(mend, {"np": np, "A": A})  # what the warning says works, and is no reason for another one
     function(repaired if A.dtype.kind == "i" else repaired.astype(float))
 
@@ -190,7 +190,7 @@ def test_no_look_without_check():
 
 
 @pytest.mark.parametrize(
-    "given",
+    "matrix",
     [
         np.zeros((4, 4)),  # no edges in one convention, all of weight 0 in the other: they cannot be distinguished
         np.ones((4, 4)),
@@ -199,10 +199,10 @@ def test_no_look_without_check():
         np.zeros((0, 0)),
     ],
 )
-def test_what_is_not_suspicious(given):
+def test_what_is_not_suspicious(matrix):
     for function in FUNCTIONS.values():
         if function in (sr.shortest_paths, sr.widest_paths):
-            function(given)
+            function(matrix)
 
 
 def test_who_writes_no_edge_knows_it():

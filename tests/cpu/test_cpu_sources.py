@@ -365,7 +365,7 @@ def test_an_edited_operation_changes_the_keys_of_all_that_are_made_of_it_alone(c
         needed[modules] |= parts()[function].modules - NOT_COMPILED
     edited = sorted(set().union(*needed.values(), *made_of.values()))
     assert len(edited) > 60
-    for module in edited if tiers.selected == "exhaustive" else edited[::3]:
+    for module in edited if tiers.selected_tier == "exhaustive" else edited[::3]:
         path = copy / Path(import_module("semiring").__file__).parent.joinpath(*module.split(".")[1:]).relative_to(
             FOLDER
         )

@@ -120,7 +120,7 @@ def codes(tmp_path_factory) -> Callable[[str], dict[str, Code]]:
     @functools.cache
     def of(target: str) -> dict[str, Code]:
         folder = tmp_path_factory.mktemp("cubin")
-        names = FULL if target == "sm_90a" and tiers.selected != "exhaustive" else TARGETS[target]
+        names = FULL if target == "sm_90a" and tiers.selected_tier != "exhaustive" else TARGETS[target]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join([ROOT, *filter(None, sys.path)])}
         command = [sys.executable, "-c", COMPILE, str(folder), target, *(KERNELS[name] for name in names)]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

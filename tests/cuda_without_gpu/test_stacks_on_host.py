@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from cuda_on_host import HostKernels, PreparedOnHost, needs_compiler
-from operands import entries, inside
+from operands import entries, to_kernel_form
 from tiers import full
 
 from semiring import CATALOGUE, Semiring
@@ -87,7 +87,7 @@ def aligned(array):
 
 
 def stack_of(rng, name, dtype, count, n):
-    return np.stack([inside(entries(rng, name, dtype, (n, n), tame=True), name) for _ in range(count)])
+    return np.stack([to_kernel_form(entries(rng, name, dtype, (n, n), tame=True), name) for _ in range(count)])
 
 
 def closed(plan, stack):

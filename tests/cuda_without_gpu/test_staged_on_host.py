@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from cuda_on_host import HostKernels, needs_compiler
-from operands import entries, inside, laid_out, nilpotent, packed
+from operands import entries, laid_out, nilpotent, pack_words, to_kernel_form
 from tiers import full
 
 from semiring import CATALOGUE, Semiring
@@ -39,8 +39,8 @@ def close(kernels, chosen, A, P, k0, n, first, backwards):
 def matrix(rng, name, dtype, n):
     """Return a matrix whose closure exists: acyclic, or with cycles that do not improve."""
     if CATALOGUE[name].idempotent:
-        return inside(entries(rng, name, dtype, (n, n), tame=True), name)
-    return inside(nilpotent(rng, name, dtype, n), name)
+        return to_kernel_form(entries(rng, name, dtype, (n, n), tame=True), name)
+    return to_kernel_form(nilpotent(rng, name, dtype, n), name)
 
 
 #: Blocks of the full tier: every kernel, one padded and one filled, with pivots, without ⊕ that selects, of bits.
@@ -108,8 +108,8 @@ def test_close_block_of_packed_bits(name, rng):
     kernels = HostKernels(source(chosen.file, arithmetic_of(plan), chosen.defines))
     for n in (1, 33, 70):
         A = rng.random((n, n)) < 1.5 / n if name == "boolean" else nilpotent(rng, name, "bool", n)
-        words = packed(A, 1)
-        expected = packed(A)
+        words = pack_words(A, 1)
+        expected = pack_words(A)
         ReferenceBackend().close_block(plan, expected)
         for backwards in (False, True):
             found = words.copy()
@@ -209,7 +209,7 @@ class Paper:
 def test_look_ahead(name, dtype, n, shape, rng):
     plan = make_plan(CATALOGUE[name], dtype, nonnegative=name == "min_plus")
     closing = LookAhead(arithmetic_of(plan), shape)
-    check_closing(closing, plan, inside(entries(rng, name, dtype, (n, n), tame=True), name), plan.zero, -1, rng)
+    check_closing(closing, plan, to_kernel_form(entries(rng, name, dtype, (n, n), tame=True), name), plan.zero, -1, rng)
 
 
 @pytest.mark.full
@@ -235,7 +235,7 @@ def test_look_ahead(name, dtype, n, shape, rng):
 )
 def test_the_kernels_of_papers(kernel, name, dtype, n, rng):
     plan = make_plan(CATALOGUE[name], dtype, nonnegative=name == "min_plus")
-    A = inside(entries(rng, name, dtype, (n, n), tame=True), name)
+    A = to_kernel_form(entries(rng, name, dtype, (n, n), tame=True), name)
     check_closing(Paper(kernel, arithmetic_of(plan)), plan, A, plan.one, count_launches(kernel, n), rng)
 
 
@@ -338,7 +338,7 @@ def test_blocks_of_look_ahead_read_nothing_that_others_write(shape, workers, rng
         stages = 3 + seed % 2
         A = np.full((n, n), np.inf, np.float32)
         inner = A[: 64 * stages, : 64 * stages]
-        inner[...] = inside(entries(rng, "min_plus", "float32", inner.shape, tame=True), "min_plus")
+        inner[...] = to_kernel_form(entries(rng, "min_plus", "float32", inner.shape, tame=True), "min_plus")
         expected, word = inner.copy(), np.array([-1], np.int32)
         ReferenceBackend().close_block(plan, expected)
         sizes = np.int64(n), np.int32(n), np.int32(stages)

@@ -12,7 +12,7 @@ from importlib import import_module
 import fake_cupy
 import numpy as np
 import pytest
-from strips import METHOD, make_small, rounded, same_bits
+from strips import METHOD, make_small, rounding_matrix, same_bits
 from tiers import full
 
 import semiring as sr
@@ -61,7 +61,7 @@ def least(A, name="min_plus", **options):
 
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_an_array_of_the_host_has_the_bits_of_the_closure_in_memory(rng, name, dtype):
-    A = rounded(rng, 97, name, dtype)
+    A = rounding_matrix(rng, 97, name, dtype)
     kept, expected = A.copy(), sr.closure(A, name, method=METHOD)
     fewest = least(A, name)
     for memory in (fewest, fewest * 5 // 4, fewest * 2):
@@ -78,7 +78,7 @@ def test_an_array_of_the_host_has_the_bits_of_the_closure_in_memory(rng, name, d
 @pytest.mark.parametrize("n", full(lambda n: n in (33, 64), [33, 64, 65, 150]))
 def test_arrays_of_any_size(rng, n):
     for name in ("min_plus", "plus_times"):
-        A = rounded(rng, n, name, "float64")
+        A = rounding_matrix(rng, n, name, "float64")
         expected = sr.closure(A, name, method=METHOD)
         fewest = least(A, name)
         for memory in (fewest, fewest * 3 // 2, fewest * 3):
@@ -87,7 +87,7 @@ def test_arrays_of_any_size(rng, n):
 
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_a_file_has_the_bits_of_the_closure_in_memory(rng, path, name, dtype):
-    A = rounded(rng, 97, name, dtype)
+    A = rounding_matrix(rng, 97, name, dtype)
     np.save(path, A)
     expected, memory = sr.closure(A, name, method=METHOD), least(A, name)
     out = path.with_name("D.npy")
@@ -103,7 +103,7 @@ def test_a_file_has_the_bits_of_the_closure_in_memory(rng, path, name, dtype):
     ),
 )
 def test_pivots_are_those_of_the_host(rng, path, name, dtype):
-    np.save(path, rounded(rng, 97, name, dtype))
+    np.save(path, rounding_matrix(rng, 97, name, dtype))
     options = {"pivots": path.with_name("P.npy"), "out": path.with_name("D.npy")}
     expected = np.array(sr.closure(path, name, memory="1 GiB", **options)), np.load(options["pivots"])
     memory = least(path, name, **options)
@@ -129,7 +129,7 @@ def test_weights_of_both_signs(rng, name, dtype):
     full(lambda name, _: name == "min_plus", [("min_plus", "float32"), ("max_plus", "int32"), ("max_min", "int16")]),
 )
 def test_cycles(rng, path, name, dtype):
-    A = rounded(rng, 97, name, dtype)
+    A = rounding_matrix(rng, 97, name, dtype)
     expected, memory = sr.closure(A, name, method=METHOD, reflexive=False), least(A, name)
     assert same_bits(sr.closure(A, name, device="cuda", memory=memory, reflexive=False), expected)
     np.save(path, A)
@@ -193,7 +193,7 @@ def test_an_array_that_is_larger_than_the_gpu(monkeypatch, rng, device):
 def test_the_memory_is_kept_to(monkeypatch, rng, path, name, dtype):
     """The limit bounds the memory of the device and of the host together, which are one in this test."""
     n = 500
-    A = rounded(rng, n, name, dtype)
+    A = rounding_matrix(rng, n, name, dtype)
     np.save(path, A)
     monkeypatch.setattr(layout, "DEVICE", layout.Costs((16, 64, 256), 16, 3 << 20, 30, 30))
     monkeypatch.setattr(import_module("semiring.closures.files"), "_STAGE", 1 << 18)
@@ -295,7 +295,7 @@ class Dying(System):
 )
 def test_a_run_that_was_killed_goes_on(monkeypatch, rng, tmp_path, name, dtype, in_place):
     files = import_module("semiring.closures.files")
-    A, path, journal = rounded(rng, 97, name, dtype), tmp_path / "A.npy", tmp_path / "run"
+    A, path, journal = rounding_matrix(rng, 97, name, dtype), tmp_path / "A.npy", tmp_path / "run"
     if name == "max_plus":
         h = rng.integers(0, 500, 97)
         A = (-rng.integers(0, 1000, (97, 97)) + h[:, None] - h).astype(dtype)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import cupy
 import numpy as np
 import oracles
-from operands import entries, inside, outside, packed, unpacked
+from operands import entries, pack_words, to_caller_form, to_kernel_form, unpack_words
 
 from semiring import CATALOGUE
 from semiring.kernels.cuda import CudaBackend
@@ -48,18 +48,18 @@ def products(name: str, dtype: str, nonnegative: bool, rng: np.random.Generator)
         if nonnegative:
             A, B, C = abs(A), abs(B), abs(C)
         for column_major in (False, True):
-            a, b, c = (device(inside(array, name), column_major) for array in (A, B, C))
+            a, b, c = (device(to_kernel_form(array, name), column_major) for array in (A, B, C))
             product = cupy.empty_like(c)
             engine.multiply(product, a, b)
             engine.multiply_add(c, a, b)
             if exact:
-                np.testing.assert_array_equal(outside(product.get(), name), oracles.product(A, B, name))
-                np.testing.assert_array_equal(outside(c.get(), name), oracles.product(A, B, name, C))
+                np.testing.assert_array_equal(to_caller_form(product.get(), name), oracles.product(A, B, name))
+                np.testing.assert_array_equal(to_caller_form(c.get(), name), oracles.product(A, B, name, C))
         if oracles.ORACLES[name].selective:
             P, W = (cupy.full((m, n), -1, np.int32) for _ in range(2))
-            engine.multiply_add_pivots(device(inside(C, name)), P, a, b, 0)
-            engine.multiply_add_witness(device(inside(C, name)), W, a, b, 0)
-    stack = device(inside(entries(rng, name, dtype, (3, 66, 66)), name))
+            engine.multiply_add_pivots(device(to_kernel_form(C, name)), P, a, b, 0)
+            engine.multiply_add_witness(device(to_kernel_form(C, name)), W, a, b, 0)
+    stack = device(to_kernel_form(entries(rng, name, dtype, (3, 66, 66)), name))
     engine.multiply(cupy.empty_like(stack), stack, cupy.broadcast_to(stack[:1], stack.shape))
 
 
@@ -67,8 +67,8 @@ def bits(rng: np.random.Generator) -> None:
     engine = Engine(CudaBackend(), make_plan(CATALOGUE["boolean"], "bool", storage="bits"))
     A, B = rng.random((67, 130)) < 0.1, rng.random((130, 97)) < 0.1
     words = cupy.empty((67, 4), np.uint32)
-    engine.multiply(words, device(packed(A)), device(packed(B)))
-    np.testing.assert_array_equal(unpacked(words.get(), 97), oracles.product(A, B, "boolean"))
+    engine.multiply(words, device(pack_words(A)), device(pack_words(B)))
+    np.testing.assert_array_equal(unpack_words(words.get(), 97), oracles.product(A, B, "boolean"))
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 import cupy
 import numpy as np
-from operands import entries, inside, packed
+from operands import entries, pack_words, to_kernel_form
 
 from semiring import CATALOGUE
 from semiring.kernels.contract import KernelPlan
@@ -42,7 +42,7 @@ def case(name: str, dtype: str, nonnegative: bool, n: int) -> tuple[KernelPlan, 
     """A plan with a word for its status, a matrix, and its closure."""
     plan = make_plan(CATALOGUE[name], dtype, nonnegative=nonnegative)
     rng = np.random.default_rng(n)
-    A = inside(entries(rng, name, dtype, (n, n), tame=True), name)
+    A = to_kernel_form(entries(rng, name, dtype, (n, n), tame=True), name)
     expected = A.copy()
     ReferenceBackend().close_block(make_plan(CATALOGUE[name], dtype), expected)
     plan.status.word = cupy.full(1, -1, np.int32)
@@ -102,7 +102,7 @@ def bits() -> None:
     """Close matrices of packed bits."""
     for n in (70, 200):
         plan = make_plan(CATALOGUE["boolean"], "bool", storage="bits")
-        expected = packed(np.random.default_rng(n).random((n, n)) < 1.5 / n)
+        expected = pack_words(np.random.default_rng(n).random((n, n)) < 1.5 / n)
         found = cupy.asarray(expected)
         ReferenceBackend().close_block(plan, expected)
         staged.close_block(plan, found)

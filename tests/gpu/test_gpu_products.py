@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import oracles
 import pytest
-from operands import bind, entries, inside, outside, packed, unpacked
+from operands import bind, entries, pack_words, to_caller_form, to_kernel_form, unpack_words
 
 from semiring.kernels.engine import make_plan
 
@@ -50,15 +50,15 @@ def test_stacks(backend, name, dtype, rng):
         A, B, C = (entries(rng, name, dtype, (3, *shape)) for shape in ((m, k), (k, n), (m, n)))
         for repeat_a, repeat_b in ((False, False), (True, False), (False, True)):
             A_, B_ = (np.broadcast_to(x[:1], x.shape) if r else x for x, r in ((A, repeat_a), (B, repeat_b)))
-            a, b, c = on_device(inside(A, name), inside(B, name), inside(C, name))
+            a, b, c = on_device(to_kernel_form(A, name), to_kernel_form(B, name), to_kernel_form(C, name))
             a, b = (cupy.broadcast_to(x[:1], x.shape) if r else x for x, r in ((a, repeat_a), (b, repeat_b)))
             product = cupy.empty_like(c)
             engine.multiply(product, a, b)
             engine.multiply_add(c, a, b)
             for i in range(3):
                 expected = oracles.product(A_[i], B_[i], name), oracles.product(A_[i], B_[i], name, C[i])
-                np.testing.assert_array_equal(outside(product[i].get(), name), expected[0])
-                np.testing.assert_array_equal(outside(c[i].get(), name), expected[1])
+                np.testing.assert_array_equal(to_caller_form(product[i].get(), name), expected[0])
+                np.testing.assert_array_equal(to_caller_form(c[i].get(), name), expected[1])
 
 
 def test_stacks_of_other_layouts(backend, rng):
@@ -98,15 +98,15 @@ def test_split_k(backend, name, dtype, rng):
     engine = bind(backend, name, dtype)
     for m, k, n in ((64, 4000, 70), (3, 1300, 2), (1, 5000, 300)):
         A, B, C = (entries(rng, name, dtype, shape) for shape in ((m, k), (k, n), (m, n)))
-        a, b, c = on_device(inside(A, name), inside(B, name), inside(C, name))
+        a, b, c = on_device(to_kernel_form(A, name), to_kernel_form(B, name), to_kernel_form(C, name))
         results = []
         for _ in range(3):
             product, total = cupy.empty_like(c), c.copy()
             engine.multiply(product, a, b)
             engine.multiply_add(total, a, b)
             results.append((product.get(), total.get()))
-        np.testing.assert_array_equal(outside(results[0][0], name), oracles.product(A, B, name))
-        np.testing.assert_array_equal(outside(results[0][1], name), oracles.product(A, B, name, C))
+        np.testing.assert_array_equal(to_caller_form(results[0][0], name), oracles.product(A, B, name))
+        np.testing.assert_array_equal(to_caller_form(results[0][1], name), oracles.product(A, B, name, C))
         assert len({tuple(array.tobytes() for array in pair) for pair in results}) == 1
 
 
@@ -175,17 +175,17 @@ def test_sides_beyond_one_launch(backend, short_sides, name, dtype, rng):
     engine = bind(backend, name, dtype)
     for m, k, n in ((65, 3, 130), (3, 200, 2), (70, 129, 66)):
         A, B, C = (entries(rng, name, dtype, shape) for shape in ((m, k), (k, n), (m, n)))
-        a, b, c = on_device(inside(A, name), inside(B, name), inside(C, name))
+        a, b, c = on_device(to_kernel_form(A, name), to_kernel_form(B, name), to_kernel_form(C, name))
         product = cupy.empty_like(c)
         engine.multiply(product, a, b)
         engine.multiply_add(c, a, b)
-        np.testing.assert_array_equal(outside(product.get(), name), oracles.product(A, B, name))
-        np.testing.assert_array_equal(outside(c.get(), name), oracles.product(A, B, name, C))
+        np.testing.assert_array_equal(to_caller_form(product.get(), name), oracles.product(A, B, name))
+        np.testing.assert_array_equal(to_caller_form(c.get(), name), oracles.product(A, B, name, C))
     if name == "boolean":
         engine = bind(backend, name, dtype, storage="bits")
         words = cupy.empty((m, -(-n // 32)), np.uint32)
-        engine.multiply(words, *on_device(packed(A), packed(B)))
-        np.testing.assert_array_equal(unpacked(words.get(), n), oracles.product(A, B, name))
+        engine.multiply(words, *on_device(pack_words(A), pack_words(B)))
+        np.testing.assert_array_equal(unpack_words(words.get(), n), oracles.product(A, B, name))
     if name == "min_plus":
         C, W = on_device(np.full((m, n), np.inf, dtype), np.full((m, n), -1, np.int64))
         engine.multiply_add_witness(C, W, a, b, 5)
@@ -226,9 +226,9 @@ def test_the_tiles_of_large_products(backend, name, dtype, nonnegative, tile, mo
         A, B, C = (
             entries(rng, name, dtype, shape, tame=nonnegative) for shape in ((m, k), (k, n * words), (m, n * words))
         )
-        a, b, c = on_device(inside(A, name), inside(B, name), inside(C, name))
+        a, b, c = on_device(to_kernel_form(A, name), to_kernel_form(B, name), to_kernel_form(C, name))
         engine.multiply_add(c, a, b)
-        np.testing.assert_array_equal(outside(c.get(), name), oracles.product(A, B, name, C))
+        np.testing.assert_array_equal(to_caller_form(c.get(), name), oracles.product(A, B, name, C))
     products._routes.cache_clear()
     assert set(chosen) == {getattr(tiles, tile)}
 

@@ -8,7 +8,7 @@ import numpy as np
 import oracles
 import pytest
 from matrices import matrix
-from strips import METHOD, rounded, same_bits
+from strips import METHOD, rounding_matrix, same_bits
 
 import semiring as sr
 from semiring.closures import api
@@ -96,7 +96,7 @@ def test_second_gpu_multiplies(rng, cupy, name):
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_second_gpu_closes(rng, cupy, name, dtype, method):
     for n in (65, 300, 1100):
-        A, found = rounded(rng, n, name, dtype), []
+        A, found = rounding_matrix(rng, n, name, dtype), []
         for number in (0, 1, 0):
             with cupy.cuda.Device(number):
                 found.append(sr.closure(cupy.asarray(A), name, method=method).get())
@@ -122,14 +122,14 @@ def test_second_gpu_finds_paths_and_closes_stacks(rng, cupy):
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_several_gpus_have_the_bits_of_one(rng, several, name, dtype):
     for n in (1, 200, 257, 1000, 1537, 2049):
-        A = rounded(rng, n, name, dtype)
+        A = rounding_matrix(rng, n, name, dtype)
         expected = one(A, name)
         assert same_bits(sr.closure(A, name, device=several), expected)
         assert same_bits(sr.closure(A, name, device=several[::-1]), expected)
 
 
 def test_several_gpus_are_named(rng, several):
-    A = rounded(rng, 300, "min_plus", "float32")
+    A = rounding_matrix(rng, 300, "min_plus", "float32")
     _, why = sr.closure(A, device=several, explain=True)
     assert f"on the GPUs {', '.join(several)}" in str(why)
 
@@ -137,7 +137,7 @@ def test_several_gpus_are_named(rng, several):
 @pytest.mark.parametrize("where", ["host", "device"])
 def test_several_gpus_close_float16_as_the_host_does(rng, cupy, several, where):
     for n in (40, 600, 1100):
-        A = rounded(rng, n, "min_plus", "float16")
+        A = rounding_matrix(rng, n, "min_plus", "float16")
         given = A if where == "host" else cupy.asarray(A)
         expected = here(sr.closure(cupy.asarray(A.astype(np.float32)), method=METHOD)).astype(np.float16)
         assert same_bits(here(sr.closure(given, device=several)), expected)
@@ -149,13 +149,13 @@ def test_several_gpus_close_float16_as_the_host_does(rng, cupy, several, where):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 def test_several_gpus_close_wide_blocks_of_pivots(rng, several, dtype):
     for n in (4096, 7400):
-        A = rounded(rng, n, "min_plus", dtype)
+        A = rounding_matrix(rng, n, "min_plus", dtype)
         assert same_bits(sr.closure(A, device=several), one(A))
 
 
 @pytest.mark.parametrize("name", ["plus_times", "log_plus"])
 def test_several_gpus_add_up_but_for_rounding(rng, several, name):
-    A = rounded(rng, 1000, name, "float64")
+    A = rounding_matrix(rng, 1000, name, "float64")
     np.testing.assert_allclose(sr.closure(A, name, device=several), one(A, name), rtol=1e-12)
 
 
@@ -172,7 +172,7 @@ def test_several_gpus_take_both_signs(rng, several, name, dtype):
 
 
 def test_several_gpus_take_arrays_of_any_gpu(rng, cupy, several):
-    A = rounded(rng, 1537, "min_plus", "float32")
+    A = rounding_matrix(rng, 1537, "min_plus", "float32")
     expected = one(A)
     for number in range(len(several)):
         with cupy.cuda.Device(number):
@@ -213,7 +213,7 @@ def test_several_gpus_find_predecessors(rng, cupy, several):
 
 def test_several_gpus_share_out_stacks(rng, cupy, several):
     for name, dtype in (("min_plus", "float32"), ("max_plus", "int32"), ("boolean", "bool")):
-        stack = np.stack([rounded(rng, 130, name, dtype) for _ in range(7)])
+        stack = np.stack([rounding_matrix(rng, 130, name, dtype) for _ in range(7)])
         if dtype == "float32":  # whole numbers, which no order rounds: how many are closed together decides it
             stack = np.rint(1000 * stack)
         expected = np.stack([here(sr.closure(cupy.asarray(A), name)) for A in stack])

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from devices import OnDevice, moved
-from operands import CASES, SELECTIVE, closable, entries, inside, laid_out, nilpotent, packed
+from devices import OnDevice, move_to_device
+from operands import CASES, SELECTIVE, closable, entries, laid_out, nilpotent, pack_words, to_kernel_form
 
 from semiring import CATALOGUE, Semiring
 from semiring.kernels.cuda import closing as staged
@@ -47,8 +47,8 @@ def engines(semiring, dtype, **facts):
 def matrix(rng, name, dtype, n):
     """Return a matrix whose closure exists: acyclic, or with cycles that do not improve."""
     if CATALOGUE[name].idempotent:
-        return inside(entries(rng, name, dtype, (n, n), tame=True), name)
-    return inside(nilpotent(rng, name, dtype, n), name)
+        return to_kernel_form(entries(rng, name, dtype, (n, n), tame=True), name)
+    return to_kernel_form(nilpotent(rng, name, dtype, n), name)
 
 
 def agree(found, expected, semiring):
@@ -108,7 +108,7 @@ def test_packed_blocks(name, rng):
     for n in (1, 31, 33, 64, 200, 1000):
         ours, theirs = engines(CATALOGUE[name], "bool", storage="bits")
         A = rng.random((n, n)) < 1.5 / n if name != "xor_and" else nilpotent(rng, name, "bool", n)
-        expected, found = packed(A), packed(A, 1)
+        expected, found = pack_words(A), pack_words(A, 1)
         theirs.close_block(expected)
         ours.close_block(found)
         np.testing.assert_array_equal(found, expected)
@@ -227,7 +227,7 @@ def test_one_matrix_by_two_launches_a_stage(name, dtype, rng, monkeypatch):
         A = matrix(rng, name, dtype, n)
         expected = A.copy()
         ReferenceBackend().close_block(make_plan(CATALOGUE[name], dtype), expected)
-        alone, chosen = cupy.asarray(A)[None], moved(laid_out(A, LAYOUTS[index % 4]), {})
+        alone, chosen = cupy.asarray(A)[None], move_to_device(laid_out(A, LAYOUTS[index % 4]), {})
         staged.close(plan, alone)
         np.testing.assert_array_equal(alone.get()[0], expected, f"n = {n}")
         before = len(taken)
@@ -280,7 +280,7 @@ def test_strides_of_every_kind(rng):
     ReferenceBackend().close_block(plan, expected)
     for kernel in EVERY_KERNEL:
         for layout in LAYOUTS:
-            found = moved(laid_out(A, layout), {})
+            found = move_to_device(laid_out(A, layout), {})
             close_by(plan, found, kernel)
             np.testing.assert_array_equal(found.get(), expected, f"{kernel}, {layout}")
 
@@ -368,6 +368,6 @@ def test_the_plain_product(name, dtype, rng):
         expected = C.copy()
         ReferenceBackend().multiply_add(plan, expected, A, B)
         for layout in LAYOUTS:
-            found = moved(laid_out(C, layout), {})
-            papers.multiply_add_plain(plan, found, on_device(A), moved(laid_out(B, layout), {}))
+            found = move_to_device(laid_out(C, layout), {})
+            papers.multiply_add_plain(plan, found, on_device(A), move_to_device(laid_out(B, layout), {}))
             np.testing.assert_array_equal(found.get(), expected)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from strips import METHOD, make_small, rounded, same_bits
+from strips import METHOD, make_small, rounding_matrix, same_bits
 
 import semiring as sr
 from semiring.out_of_core import buffer_pools, layout
@@ -47,7 +47,7 @@ def test_strips_have_the_bits_of_the_closure_in_memory(monkeypatch, rng, tmp_pat
     monkeypatch.setattr(buffer_pools.DeviceBufferPool, "__enter__", lambda room: pools.append(room) or entered(room))
     asked = {"device": "cuda"} | ({"compute_dtype": dtype} if (name, dtype) == ("min_plus", "float16") else {})
     for n in (1000, 1537):
-        A = rounded(rng, n, name, dtype)
+        A = rounding_matrix(rng, n, name, dtype)
         expected = sr.closure(A, name, method=METHOD, **asked)
         for share in (2, 3):
             memory = least(A, name) * share >> 1
@@ -64,7 +64,7 @@ def test_strips_have_the_bits_of_the_closure_in_memory(monkeypatch, rng, tmp_pat
 
 @pytest.mark.parametrize("name", ["plus_times", "log_plus"])
 def test_sums_of_floats_are_those_of_memory_but_for_rounding(rng, name):
-    A = rounded(rng, 1000, name, "float64")
+    A = rounding_matrix(rng, 1000, name, "float64")
     found = sr.closure(A, name, device="cuda", memory=least(A, name))
     np.testing.assert_allclose(found, sr.closure(A, name, method=METHOD, device="cuda"), rtol=1e-12)
 
@@ -83,7 +83,7 @@ def test_weights_of_both_signs(rng, dtype):
     ("name", "dtype"), [("min_plus", "float32"), ("min_plus", "int64"), ("max_min", "uint8"), ("boolean", "bool")]
 )
 def test_paths_are_found_from_pivots(rng, tmp_path, name, dtype):
-    A, path = rounded(rng, 1000, name, dtype), tmp_path / "A.npy"
+    A, path = rounding_matrix(rng, 1000, name, dtype), tmp_path / "A.npy"
     semiring = sr.as_semiring(name)
     zero = semiring.zero_for(A.dtype)
     A[rng.random(A.shape) < 0.98] = zero
@@ -106,7 +106,7 @@ def test_paths_are_found_from_pivots(rng, tmp_path, name, dtype):
 
 
 def test_a_run_that_was_stopped_goes_on(rng, tmp_path):
-    A, path = rounded(rng, 1000, "min_plus", "float32"), tmp_path / "A.npy"
+    A, path = rounding_matrix(rng, 1000, "min_plus", "float32"), tmp_path / "A.npy"
     np.save(path, A)
     expected = sr.closure(A, method=METHOD, device="cuda")
     options = {"out": path, "device": "cuda", "memory": least(A, "min_plus"), "journal": tmp_path / "run"}

@@ -40,7 +40,7 @@ def _in_float64():
 
 
 def weights(rng, name, shape, *, closed=False):
-    return jnp.asarray(draw_weights(rng, name, shape, closed=closed))
+    return jnp.asarray(draw_weights(rng, name, shape, has_closure=closed))
 
 
 def dense_product(A, B, name):

@@ -75,7 +75,7 @@ def test_gradients_are_those_of_single_products(name, matrices, rng):
 def test_derivatives_by_finite_differences(semiring, rng):
     name = semiring if isinstance(semiring, str) else "max_times"
     shapes = [(5, 2, 3, 3)]
-    if semiring == "log_plus" or tiers.selected == "exhaustive":
+    if semiring == "log_plus" or tiers.selected_tier == "exhaustive":
         shapes += [(3, 3), (5, 1, 3, 3)]
     for matrices in shapes[::-1]:
         A, x, w = drawn(rng, name, matrices, (2, 3), (5, 2, 3))

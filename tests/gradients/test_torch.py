@@ -29,7 +29,7 @@ ANY_OF = sr.Semiring("any of", add="x + y - x * y", mul="x * y", zero=0, one=1, 
 
 
 def weights(rng, name, shape, dtype=np.float64, *, closed=False):
-    return torch.from_numpy(draw_weights(rng, name, shape, closed=closed).astype(dtype))
+    return torch.from_numpy(draw_weights(rng, name, shape, has_closure=closed).astype(dtype))
 
 
 @pytest.mark.parametrize(

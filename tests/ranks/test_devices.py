@@ -9,7 +9,7 @@ import matrices
 import numpy as np
 import pytest
 from in_ranks import METHOD, make_small
-from strips import rounded, same_bits
+from strips import rounding_matrix, same_bits
 
 import semiring as sr
 from semiring.algorithms import schedule
@@ -72,7 +72,7 @@ def test_several_devices_are_named():
 )
 @pytest.mark.parametrize("layout", ["C", "F", "cut"])
 def test_the_closure_is_that_of_one(rng, name, dtype, layout):
-    A = rounded(rng, 97, name, dtype)
+    A = rounding_matrix(rng, 97, name, dtype)
     given = {"C": A, "F": np.asfortranarray(A), "cut": np.pad(A, 3)[3:-3, 3:-3]}[layout]
     expected = sr.closure(A, name, method=METHOD)
     assert same_bits(sr.closure(given, name, device=TWO), expected)
@@ -98,7 +98,7 @@ def test_signs_words_paths_files_and_stacks(rng, tmp_path):
 
 
 def test_explain_names_the_gpus(rng, tmp_path):
-    np.save(tmp_path / "A.npy", rounded(rng, 97, "min_plus", "float32"))
+    np.save(tmp_path / "A.npy", rounding_matrix(rng, 97, "min_plus", "float32"))
     for given in (np.load(tmp_path / "A.npy"), tmp_path / "A.npy"):
         _, why = sr.closure(given, device=TWO[::-1], explain=True)
         assert (why.backend, why.devices) == ("cuda", (1, 0))
@@ -109,7 +109,7 @@ def test_explain_names_the_gpus(rng, tmp_path):
 
 def test_progress_is_reported_and_may_stop_it(rng):
     told = []
-    A = rounded(rng, 97, "min_plus", "float32")
+    A = rounding_matrix(rng, 97, "min_plus", "float32")
     sr.closure(A, device=TWO, progress=lambda done, total: told.append((done, total)))
     assert len(told) > 2
     assert [done for done, _ in told] == sorted(done for done, _ in told)

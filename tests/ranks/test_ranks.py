@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tiers
 from in_ranks import METHOD, blocks, closed_by, make_small, spread_of
-from strips import rounded, same_bits
+from strips import rounding_matrix, same_bits
 from tiers import each_value, quick
 
 import semiring as sr
@@ -113,7 +113,7 @@ def _blocks(n, width):
 def _compare(rng, name, dtype, sizes, shapes):
     semiring = sr.as_semiring(name)
     for n, width in sizes:
-        A = rounded(rng, n, name, dtype)
+        A = rounding_matrix(rng, n, name, dtype)
         plan = make_plan(semiring, A.dtype)
         if semiring.tropical and A.dtype.kind == "i":
             A[semiring.zero_for(A.dtype) == A] = plan.zero
@@ -137,7 +137,7 @@ def test_ranks_have_the_bits_of_one_memory(rng, name, dtype):
 def test_tasks_without_lanes(rng, n, shape):
     """Tasks run one after the other, as on a GPU where cuBLAS multiplies. A task that runs twice would count paths
     twice."""
-    A = rounded(rng, n, "plus_times", "float64")
+    A = rounding_matrix(rng, n, "plus_times", "float64")
     D = np.empty_like(A)
 
     def run(ranks):
@@ -159,7 +159,7 @@ def test_every_semiring_and_dtype_on_every_grid(rng, name, dtype):
     """Each size of a case runs on two random grids, and on all grids in the exhaustive tier."""
     for size in [(1, 8), (2, 8), (33, 8), (65, 16), (64, 16), (50, 64), (97, 32)]:
         some = [SHAPES[at] for at in rng.choice(len(SHAPES), 2, replace=False)]
-        _compare(rng, name, dtype, [size], SHAPES if tiers.selected == "exhaustive" else some)
+        _compare(rng, name, dtype, [size], SHAPES if tiers.selected_tier == "exhaustive" else some)
 
 
 KINDS = [("min_plus", "float64"), ("max_plus", "int32"), ("boolean", "bool"), ("log_plus", "float32")]
@@ -168,7 +168,7 @@ KINDS = [("min_plus", "float64"), ("max_plus", "int32"), ("boolean", "bool"), ("
 @pytest.mark.parametrize("size", [1, pytest.param(3, marks=pytest.mark.full), 6])
 @pytest.mark.parametrize(("name", "dtype"), quick(lambda name, _: name != "log_plus", KINDS))
 def test_the_chain_goes_before_ranks_as_before_one(rng, name, dtype, size):
-    A = rounded(rng, 97, name, dtype)
+    A = rounding_matrix(rng, 97, name, dtype)
     assert same_bits(closed_by(size, A, name), sr.closure(A, name, method=METHOD))
 
 
@@ -296,7 +296,7 @@ def test_more_ranks_take_less_until_something_else_stops_them():
 )
 @pytest.mark.parametrize("shape", [(1, 1), (2, 3)])
 def test_products_have_the_bits_of_one_memory(rng, name, dtype, shape):
-    A, B = rounded(rng, 97, name, dtype), rounded(rng, 97, name, dtype)
+    A, B = rounding_matrix(rng, 97, name, dtype), rounding_matrix(rng, 97, name, dtype)
     semiring, C = sr.as_semiring(name), np.empty((97, 97), dtype)
 
     def run(ranks):

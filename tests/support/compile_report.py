@@ -29,7 +29,7 @@ class CompilationTimer:
 
     def __init__(self) -> None:
         self.seconds = dict.fromkeys(COMPILERS, 0.0)
-        self.named: dict[str, list[float]] = {}
+        self.seconds_by_loop: dict[str, list[float]] = {}
         self._open = threading.local()
 
     def begin(self, compiler: str, name: str) -> None:
@@ -45,7 +45,7 @@ class CompilationTimer:
         if not stack:
             spent = perf_counter() - start
             self.seconds[compiler] += spent
-            row = self.named.setdefault(name, [0.0, 0.0])
+            row = self.seconds_by_loop.setdefault(name, [0.0, 0.0])
             row[0] += 1
             row[1] += spent
 
@@ -139,14 +139,14 @@ class Report:
     def pytest_sessionfinish(self) -> None:
         if hasattr(self.config, "workeroutput"):
             self.config.workeroutput["compile report"] = self.rows
-            self.config.workeroutput["compiled names"] = self.timer.named
+            self.config.workeroutput["compiled names"] = self.timer.seconds_by_loop
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         for file, row in getattr(node, "workeroutput", {}).get("compile report", {}).items():
             self.add(file, row)
         for name, (count, seconds) in getattr(node, "workeroutput", {}).get("compiled names", {}).items():
-            row = self.timer.named.setdefault(name, [0.0, 0.0])
+            row = self.timer.seconds_by_loop.setdefault(name, [0.0, 0.0])
             row[0] += count
             row[1] += seconds
 
@@ -157,7 +157,7 @@ class Report:
         for line in self.table():
             terminalreporter.write_line(line)
         terminalreporter.section("the most compiled")
-        for name, (count, seconds) in sorted(self.timer.named.items(), key=lambda row: -row[1][1])[:MOST]:
+        for name, (count, seconds) in sorted(self.timer.seconds_by_loop.items(), key=lambda row: -row[1][1])[:MOST]:
             terminalreporter.write_line(f"{seconds:9.1f} s {count:6.0f} times  {name}")
 
     def table(self) -> list[str]:

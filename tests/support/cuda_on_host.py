@@ -139,6 +139,6 @@ class PreparedOnHost:
     def __init__(self, function, blocks, threads, parameters):
         self._function, self._sizes, self._parameters = function, (blocks, threads), parameters
 
-    def __call__(self, *given):
-        rest = iter(given)
+    def __call__(self, *arguments):
+        rest = iter(arguments)
         self._function(*self._sizes, [next(rest) if x is None else x for x in self._parameters])

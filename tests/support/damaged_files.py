@@ -42,16 +42,16 @@ TOKENS = [
 ]
 
 
-def written(name: str, *more: object, **options: object) -> bytes:
+def write_to_bytes(name: str, *arguments: object, **options: object) -> bytes:
     """Return the bytes of a file that the library writes."""
-    write(name, *more, **options)
+    write(name, *arguments, **options)
     return Path(name).read_bytes()
 
 
-def saved(function: object, *arrays: object, **named: object) -> bytes:
+def save_to_bytes(function: object, *arrays: object, **options: object) -> bytes:
     """Return the bytes that a function of NumPy or SciPy saves."""
     stream = io.BytesIO()
-    function(stream, *arrays, **named)
+    function(stream, *arrays, **options)
     return stream.getvalue()
 
 
@@ -60,41 +60,41 @@ def valid_files(kind: str) -> list[bytes]:
     whole = np.full(MATRIX.shape, np.iinfo(np.int64).max)
     np.copyto(whole, MATRIX, where=np.isfinite(MATRIX), casting="unsafe")
     if kind == "npy":
-        return [saved(np.save, A) for A in (MATRIX, whole, MATRIX.astype(np.float32).T, np.isfinite(MATRIX))]
+        return [save_to_bytes(np.save, A) for A in (MATRIX, whole, MATRIX.astype(np.float32).T, np.isfinite(MATRIX))]
     if kind == "npz":
-        dense = [written("seed.npz", MATRIX, names=NAMES), saved(np.savez, matrix=MATRIX)]
+        dense = [write_to_bytes("seed.npz", MATRIX, names=NAMES), save_to_bytes(np.savez, matrix=MATRIX)]
         A = sp.csr_array(np.where(np.isinf(MATRIX), 0, MATRIX))
-        kinds = [saved(sp.save_npz, A.asformat(form)) for form in ("csr", "csc", "coo", "bsr", "dia")]
-        return [*dense, *kinds, saved(sp.save_npz, A, compressed=False)]
+        kinds = [save_to_bytes(sp.save_npz, A.asformat(form)) for form in ("csr", "csc", "coo", "bsr", "dia")]
+        return [*dense, *kinds, save_to_bytes(sp.save_npz, A, compressed=False)]
     if kind == "mtx":
-        general = written("seed.mtx", MATRIX)
+        general = write_to_bytes("seed.mtx", MATRIX)
         lines = [b"%%MatrixMarket matrix array real general\n% a comment\n2 2\n1.5\n2\n-3e2\n4\n"]
         lines.append(b"%%MatrixMarket matrix coordinate integer symmetric\n3 3 2\n2 1 5\n3 3 -7\n")
         lines.append(b"%%MatrixMarket matrix coordinate pattern general\n3 3 2\n2 1\n3 3\n")
         return [general, *lines]
     if kind == "json":
-        own = [written("seed.json", MATRIX, names=NAMES), written("seed.json", whole, "min_plus")]
+        own = [write_to_bytes("seed.json", MATRIX, names=NAMES), write_to_bytes("seed.json", whole, "min_plus")]
         return [*own, own[0].replace(b'"edges"', b'"links"')]
     if kind == "positions":
         return [b"name,x,y,label\n0,1.5,2,a\n1,3,4,b\n", b"id\tlongitude\tlatitude\n0\t8.5\t47\n"]
     if kind == "gr":
-        return [written("seed.gr", MATRIX), written("seed.gr", whole)]
+        return [write_to_bytes("seed.gr", MATRIX), write_to_bytes("seed.gr", whole)]
     quoted = ["a,b", 'say "x"', "#5", "d e"]
-    files = [written(f"seed.{kind}", MATRIX, names=NAMES), written(f"seed.{kind}", whole)]
-    return [*files, written(f"seed.{kind}", MATRIX, names=quoted), b"Ulm Kiel\nKiel Jena\n", b"0;1;2.5\n1;2;3\n"]
+    files = [write_to_bytes(f"seed.{kind}", MATRIX, names=NAMES), write_to_bytes(f"seed.{kind}", whole)]
+    return [*files, write_to_bytes(f"seed.{kind}", MATRIX, names=quoted), b"Ulm Kiel\nKiel Jena\n", b"0;1;2.5\n1;2;3\n"]
 
 
 # ------------------------------------------------------------------------------------------------- damage
 
 
-def damaged(rng: np.random.Generator, content: bytes, others: list[bytes]) -> bytes:
+def damage(rng: np.random.Generator, content: bytes, contents: list[bytes]) -> bytes:
     """Return the content with one to three changes."""
     for _ in range(rng.choice([1, 1, 1, 2, 3])):
-        content = _change(rng, content, others)
+        content = _change(rng, content, contents)
     return content
 
 
-def _change(rng: np.random.Generator, content: bytes, others: list[bytes]) -> bytes:
+def _change(rng: np.random.Generator, content: bytes, contents: list[bytes]) -> bytes:
     n = len(content)
     i, j = sorted(rng.integers(0, n + 1, 2).tolist())
     kind = rng.integers(9)
@@ -113,7 +113,7 @@ def _change(rng: np.random.Generator, content: bytes, others: list[bytes]) -> by
     if kind == 5:
         return content[:i] + TOKENS[rng.integers(len(TOKENS))] + content[i:]
     if kind == 6:
-        other = others[rng.integers(len(others))]
+        other = contents[rng.integers(len(contents))]
         return content[:i] + other[int(rng.integers(len(other) + 1)) :]
     if kind == 7:  # a word becomes another
         words = content.split(b" ") if b" " in content else content.split(b",")
@@ -145,9 +145,9 @@ def damaged_archive(rng: np.random.Generator, content: bytes) -> bytes:
             )
         if kind == 2 and array.ndim:
             array = array[: rng.integers(len(array) + 1)]
-        held = saved(np.save, array)
+        held = save_to_bytes(np.save, array)
     elif kind == 3:
-        held = damaged(rng, held, [other for _, other in members])
+        held = damage(rng, held, [other for _, other in members])
     elif kind == 4:
         held = members[rng.integers(len(members))][1]
     members[which] = (name, held)
@@ -163,7 +163,7 @@ def damaged_archive(rng: np.random.Generator, content: bytes) -> bytes:
 # ------------------------------------------------------------------------------------------------- what a file says
 
 
-def said(kind: str, content: bytes) -> dict[tuple[str, str], object] | None:
+def read_weights(kind: str, content: bytes) -> dict[tuple[str, str], object] | None:
     """Return the weights of the edges that a file lists by the names of their ends; None where it is not certain."""
     found: dict[tuple[str, str], object] = {}
 
@@ -250,11 +250,11 @@ def main(kind: str, count: int, seed: int) -> dict[str, object]:
         if kind == "npz" and rng.random() < 0.7:
             content = damaged_archive(rng, content)
         elif not (kind.endswith(".gz") and rng.random() < 0.5):
-            content = damaged(rng, content, files)
+            content = damage(rng, content, files)
         given = content
         if kind.endswith(".gz"):
             content = gzip.compress(content, 1, mtime=0)
-            content = damaged(rng, content, [content]) if rng.random() < 0.5 else content
+            content = damage(rng, content, [content]) if rng.random() < 0.5 else content
         path.write_bytes(content)
         dtype = rng.choice([None, None, None, "float32", "float64", "int64", "int16"])
         began = time.perf_counter()
@@ -275,7 +275,7 @@ def main(kind: str, count: int, seed: int) -> dict[str, object]:
             failures.append(f"{type(error).__name__}: {error} for {given[:300]!r}, dtype={dtype}")
         slowest = max(slowest, time.perf_counter() - began)
         if plain in ("gr", "mtx", "json") and kind == plain and network is not None and dtype != "int16":
-            edges = said(plain, given)
+            edges = read_weights(plain, given)
             if edges is not None:
                 compared += 1
                 if not agrees(network, edges):

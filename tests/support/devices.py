@@ -27,7 +27,7 @@ class OnDevice:
         def call(plan: Any, *arguments: Any) -> None:
             memory: dict[int, tuple[Any, Any]] = {}
             plan.status.word = status_word()
-            method(plan, *[moved(x, memory) if isinstance(x, np.ndarray) else x for x in arguments])
+            method(plan, *[move_to_device(x, memory) if isinstance(x, np.ndarray) else x for x in arguments])
             for host, device in memory.values():
                 host[...] = device.get()
             plan.status.read()
@@ -42,7 +42,7 @@ def status_word() -> Any:
     return cupy.full(1, -1, np.int32)
 
 
-def moved(array: np.ndarray, memory: dict[int, tuple[Any, Any]]) -> Any:
+def move_to_device(array: np.ndarray, memory: dict[int, tuple[Any, Any]]) -> Any:
     import cupy
 
     if not array.size:

@@ -24,7 +24,7 @@ KINDS = [
 ]
 
 
-def _composed(x: Any, y: Any) -> Any:
+def _compose(x: Any, y: Any) -> Any:
     """Return the composition of relations on two elements: bit 2·i + j of each says that i is related to j."""
     result = 0
     for i, j, k in product(range(2), repeat=3):
@@ -34,7 +34,7 @@ def _composed(x: Any, y: Any) -> Any:
 
 
 #: A semiring whose ⊗ does not commute: `semiring.testing.examples.relations`.
-RELATIONS = Oracle(lambda x, y: x | y, _composed, lambda dtype: dtype.type(0), lambda dtype: dtype.type(9), True, False)
+RELATIONS = Oracle(lambda x, y: x | y, _compose, lambda dtype: dtype.type(0), lambda dtype: dtype.type(9), True, False)
 
 
 def oracle_of(name: str) -> Oracle:
@@ -48,8 +48,8 @@ class Expression(NamedTuple):
     shapes: tuple[tuple[int, ...], ...]
 
 
-def expression(rng: np.random.Generator, most: int = 4, letters: int = 5, least: int = 1) -> Expression:
-    """Return a contraction of up to ``most`` operands over up to ``letters`` labels.
+def expression(rng: np.random.Generator, max_operands: int = 4, letters: int = 5, min_operands: int = 1) -> Expression:
+    """Return a contraction of ``min_operands`` to ``max_operands`` operands over up to ``letters`` labels.
 
     Labels repeat in terms, stand in many or in one, and broadcast from size 1; ellipses stand for up to two axes.
     """
@@ -57,7 +57,7 @@ def expression(rng: np.random.Generator, most: int = 4, letters: int = 5, least:
     sizes = {label: int(rng.choice([0, 1, 2, 3], p=[0.02, 0.13, 0.45, 0.4])) for label in names}
     dots = [int(size) for size in rng.integers(1, 4, 2)] if rng.random() < 0.25 else []
     terms, shapes = [], []
-    for _ in range(rng.integers(least, most + 1)):
+    for _ in range(rng.integers(min_operands, max_operands + 1)):
         labels = list(rng.choice(names, rng.integers(0, 4)))
         own = {label: 1 if rng.random() < 0.07 else sizes[label] for label in labels}
         shape = [own[label] for label in labels]

@@ -82,20 +82,20 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
         return (Array(np.asarray(row)) for row in self.values)
 
     def __getitem__(self, key: Any) -> Array:
-        return wrapped(self.values[unwrapped(key)])
+        return wrap(self.values[unwrap(key)])
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self.values[unwrapped(key)] = unwrapped(value)
+        self.values[unwrap(key)] = unwrap(value)
 
     def __getattr__(self, name: str) -> Any:
         if name not in ("all", "any", "argmax", "astype", "copy", "max", "min", "ravel", "reshape", "swapaxes", "view"):
             raise AttributeError(name)
-        return lambda *arguments, **options: wrapped(getattr(self.values, name)(*arguments, **options))
+        return lambda *arguments, **options: wrap(getattr(self.values, name)(*arguments, **options))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *arguments: Any, out: Any = None, **options: Any) -> Any:
-        options |= {} if out is None else {"out": tuple(unwrapped(x) for x in out)}
-        result = getattr(ufunc, method)(*(unwrapped(x) for x in arguments), **options)
-        return out[0] if out is not None else wrapped(result)
+        options |= {} if out is None else {"out": tuple(unwrap(x) for x in out)}
+        result = getattr(ufunc, method)(*(unwrap(x) for x in arguments), **options)
+        return out[0] if out is not None else wrap(result)
 
     def __array_function__(self, function: Any, _: Any, arguments: Any, options: Any) -> Any:
         raise TypeError(f"{function.__name__} of NumPy was called on an array of the device")
@@ -104,16 +104,16 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
 Array.__module__, Array.__name__ = "cupy", "ndarray"
 
 
-def wrapped(result: Any) -> Array:
+def wrap(result: Any) -> Array:
     return Array(np.asarray(result))
 
 
-def unwrapped(x: Any) -> Any:
+def unwrap(x: Any) -> Any:
     """Return what the fake kernels read: arrays of the device and numbers, no array of the host."""
     if isinstance(x, Array):
         return x.values
     if isinstance(x, list | tuple):
-        return type(x)(unwrapped(part) for part in x)
+        return type(x)(unwrap(part) for part in x)
     assert not isinstance(x, np.ndarray) or x.ndim == 0, "an array of the host met one of the device"
     return x
 
@@ -127,12 +127,12 @@ class Stream:
         self.waiting: list[Any] = []
         self.done = 0
 
-    def move(self, values: np.ndarray, host: int, size: int, there: bool) -> None:
+    def move(self, values: np.ndarray, host: int, size: int, to_device: bool) -> None:
         assert values.flags.c_contiguous
         assert size == values.nbytes
         memory = in_memory(host, size, np.uint8)
         pair = (values, memory.view(values.dtype).reshape(values.shape))
-        self.waiting.append(pair if there else pair[::-1])
+        self.waiting.append(pair if to_device else pair[::-1])
 
     def record(self, event: Event) -> Event:
         event.stream, event.place = self, self.done + len(self.waiting)
@@ -175,7 +175,7 @@ class MemoryPool:
     def free_all_blocks(self) -> None: ...
 
 
-def pinned(size: int) -> np.ndarray:
+def allocate_pinned(size: int) -> np.ndarray:
     return np.empty(size, np.uint8)
 
 
@@ -200,13 +200,13 @@ class Module(types.ModuleType):
             Event=Event,
             MemoryPool=MemoryPool,
             using_allocator=contextlib.nullcontext,
-            PinnedMemory=pinned,
+            PinnedMemory=allocate_pinned,
             PinnedMemoryPointer=lambda memory, offset: memoryview(memory)[offset:],
         )
         self.get_default_memory_pool = MemoryPool
         strided = np.lib.stride_tricks.as_strided
         self.lib = types.SimpleNamespace(
-            stride_tricks=types.SimpleNamespace(as_strided=lambda x, *rest: wrapped(strided(x.values, *rest)))
+            stride_tricks=types.SimpleNamespace(as_strided=lambda x, *rest: wrap(strided(x.values, *rest)))
         )
 
     @staticmethod
@@ -223,7 +223,7 @@ class Module(types.ModuleType):
             return function
 
         def call(*arguments: Any, **options: Any) -> Any:
-            return wrapped(function(*map(unwrapped, arguments), **{k: unwrapped(v) for k, v in options.items()}))
+            return wrap(function(*map(unwrap, arguments), **{k: unwrap(v) for k, v in options.items()}))
 
         return call
 
@@ -283,7 +283,7 @@ FOLDS = {
 
 
 def reduction(op: str, dtype: Any) -> Any:
-    return lambda array, axis: wrapped(FOLDS[op].reduce(array.values, axis=axis, dtype=dtype))
+    return lambda array, axis: wrap(FOLDS[op].reduce(array.values, axis=axis, dtype=dtype))
 
 
 def select(target: Array, absent: Array, numbers: Array, extreme: Any) -> None:
@@ -316,7 +316,7 @@ class Backend:
         def call(plan: Any, *arguments: Any) -> None:
             self.calls += 1
             assert all(isinstance(x, Array | int) for x in arguments)
-            values = [unwrapped(x) for x in arguments]
+            values = [unwrap(x) for x in arguments]
             if values[0].ndim == 2:
                 method(plan, *values)
                 return
@@ -342,7 +342,7 @@ def install(monkeypatch: Any) -> tuple[Module, Backend]:
     monkeypatch.setitem(sys.modules, "cupy", module)
     monkeypatch.setattr(kernels, "reduction", reduction)
     monkeypatch.setattr(kernels, "select", select)
-    passes_on_host.install(monkeypatch, unwrapped)
+    passes_on_host.install(monkeypatch, unwrap)
     monkeypatch.setattr(entrywise, "apply", lambda *_: None)
     for function in (pack, unpack, count):
         monkeypatch.setattr(device_bits, function.__name__, function)

@@ -11,15 +11,15 @@ NAMES = [
 ]
 
 
-def draw_weights(rng, name, shape, *, closed=False):
-    """Random float64 entries far from ties; ``closed``: of a matrix whose closure exists."""
+def draw_weights(rng, name, shape, *, has_closure=False):
+    """Return random float64 entries far from ties; with ``has_closure``, of a matrix whose closure exists."""
     values = rng.random(shape)
     if name == "min_times":
         return values + 1
     if name == "lukasiewicz":
         return values * 0.3 + 0.7
-    if closed and name in ("max_plus", "log_plus"):
+    if has_closure and name in ("max_plus", "log_plus"):
         return values - 1 - math.log(shape[-1] + 1)
-    if closed and name == "plus_times":
+    if has_closure and name == "plus_times":
         return (values - 0.4) / shape[-1]
     return values

@@ -85,7 +85,7 @@ def judgement(A: np.ndarray, D: np.ndarray | None, cycle: Sequence[int] = ()) ->
                 bound = (
                     4 * n * epsilon * max(abs(d[i][k]) + abs(d[k][j]) for k in range(n) if reach[i, k] and reach[k, j])
                 )
-            elif whole or last <= 4 * _least(A, part) / unit:
+            elif whole or last <= 4 * _least_size(A, part) / unit:
                 bound = 2 * m * epsilon * (abs(d[i][j]) + abs(d[j][i]) + rounded) + rounded + last
             else:
                 bound = m * (Fraction(2) ** -32 + epsilon) * (abs(d[i][j]) + rounded) + rounded
@@ -94,18 +94,22 @@ def judgement(A: np.ndarray, D: np.ndarray | None, cycle: Sequence[int] = ()) ->
     return ""
 
 
-def _judge_cycles(A: np.ndarray, weights: list, unit: Fraction, own: Fraction, together: np.ndarray) -> str:
+def _judge_cycles(
+    A: np.ndarray, weights: list, unit: Fraction, weight_error: Fraction, same_component: np.ndarray
+) -> str:
     """No cycle was reported though there is one: none may be below what rounding explains, of weights or potentials."""
     for i in range(len(A)):
-        part = np.flatnonzero(together[i])
-        hidden = _least(A, part) / unit / len(part)  # of potentials that cover the least weight, for every edge
-        raised = [[None if (w := weights[u][v]) is None else w + own * abs(w) + hidden for v in part] for u in part]
+        part = np.flatnonzero(same_component[i])
+        hidden = _least_size(A, part) / unit / len(part)  # of potentials that cover the least weight, for every edge
+        raised = [
+            [None if (w := weights[u][v]) is None else w + weight_error * abs(w) + hidden for v in part] for u in part
+        ]
         if shortest(raised) is None:
             return f"a negative cycle among {part.tolist()} is not reported"
     return ""
 
 
-def _least(A: np.ndarray, part: np.ndarray) -> Fraction:
+def _least_size(A: np.ndarray, part: np.ndarray) -> Fraction:
     sizes = np.abs(A[np.ix_(part, part)])
     sizes = sizes[np.isfinite(sizes) & (sizes > 0)]
     return Fraction(float(sizes.min())) if sizes.size else Fraction(0)

@@ -54,7 +54,7 @@ def entries(rng, name, dtype, shape, *, tame=False):
     return values
 
 
-def inside(values, name):
+def to_kernel_form(values, name):
     """Return values as the kernels hold them: "no path" of integers is half the range."""
     if name not in ("min_plus", "max_plus") or values.dtype.kind != "i":
         return values.copy()
@@ -63,7 +63,7 @@ def inside(values, name):
     return np.where(values == oracles.zero(name, values.dtype), values.dtype.type(inner), values)
 
 
-def outside(values, name):
+def to_caller_form(values, name):
     """Return values as the caller sees them; a sentinel plus a number of at most 100 is still a sentinel."""
     if name not in ("min_plus", "max_plus") or values.dtype.kind != "i":
         return values
@@ -112,7 +112,7 @@ def closable(name, dtype):
     return True
 
 
-def packed(values, spare=0):
+def pack_words(values, spare=0):
     """uint32 words, a view of wider rows: bit b of word w is column 32·w + b."""
     m, n = values.shape
     words = np.zeros((m, -(-n // 32) + spare), np.uint32)[:, : -(-n // 32)]
@@ -121,7 +121,7 @@ def packed(values, spare=0):
     return words
 
 
-def unpacked(words, n):
+def unpack_words(words, n):
     """The first n columns; asserts that the tail bits are zero."""
     bits = (words[:, :, None] >> np.arange(32, dtype=np.uint32)) & np.uint32(1)
     flat = bits.reshape(len(words), 32 * words.shape[1]).astype(bool)

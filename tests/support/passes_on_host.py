@@ -25,13 +25,13 @@ def clear_zeros(x, out):
 PASSES = (replace_beyond, negate, clear_zeros)
 
 
-def install(patch, unwrapped):
-    """Replace the kernels by these functions; ``unwrapped`` returns the NumPy array in a stand-in."""
+def install(patch, unwrap):
+    """Replace the kernels by these functions; ``unwrap`` returns the NumPy array in a stand-in."""
     from semiring.kernels.cuda.entries import elementwise as kernels
 
     def on_host(function):
         def call(*arguments, **options):
-            function(*map(unwrapped, arguments), **options)
+            function(*map(unwrap, arguments), **options)
 
         return call
 

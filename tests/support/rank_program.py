@@ -13,7 +13,7 @@ import in_ranks
 import matrices
 import numpy as np
 import pytest
-from strips import make_small, rounded, same_bits
+from strips import make_small, rounding_matrix, same_bits
 
 import semiring as sr
 from semiring import mpi
@@ -39,9 +39,9 @@ def everything(ranks, folder):
     rng = np.random.default_rng(0)
     for number, (name, dtypes) in enumerate(matrices.DTYPES.items()):  # each semiring, and each dtype
         for dtype in dict.fromkeys((dtypes[number % len(dtypes)], dtypes[-2:][0])):
-            closes(ranks, rounded(rng, 65, name, dtype), name)
+            closes(ranks, rounding_matrix(rng, 65, name, dtype), name)
     for n in (1, 2, 33, 97):
-        closes(ranks, rounded(rng, n, "plus_times", "float64"), "plus_times")
+        closes(ranks, rounding_matrix(rng, n, "plus_times", "float64"), "plus_times")
     for dtype in ("float32", "int32"):
         h = rng.integers(0, 500, 97)
         closes(ranks, (rng.integers(0, 1000, (97, 97)) + h[:, None] - h).astype(dtype), "min_plus")
@@ -62,13 +62,13 @@ def halves(ranks, rng):
     bfloat16 = np.dtype(import_module("ml_dtypes").bfloat16)
     cases = [("min_plus", "float16"), ("min_plus", bfloat16), ("max_times", "float16"), ("max_min", "float16")]
     for name, dtype in cases:
-        A = rounded(rng, 97, name, "float32").astype(dtype)
+        A = rounding_matrix(rng, 97, name, "float32").astype(dtype)
         for method in (METHOD, "row_broadcast") if name == "min_plus" else (METHOD,):
             D = mpi.closure(A if ranks.rank == 0 else None, name, method=method)
             expected = sr.closure(A.astype(np.float32), name, method=METHOD).astype(dtype)
             assert same_bits(D.own, expected[np.ix_(D.rows, D.columns)]), (name, dtype, method)
     heights = rng.random(97)
-    A = (rounded(rng, 97, "min_plus", "float64") + heights - heights[:, None]).astype(np.float16)
+    A = (rounding_matrix(rng, 97, "min_plus", "float64") + heights - heights[:, None]).astype(np.float16)
     D = mpi.closure(A if ranks.rank == 0 else None)
     np.testing.assert_allclose(D.own, sr.closure(A)[np.ix_(D.rows, D.columns)], rtol=2e-3, atol=2e-3)
 
@@ -76,7 +76,7 @@ def halves(ranks, rng):
 def files(ranks, rng, folder):
     """Close files by strips, in runs that another number of ranks has begun."""
     for name, dtype in [("min_plus", "float32"), ("plus_times", "float64")]:
-        A = rounded(rng, 97, name, dtype)
+        A = rounding_matrix(rng, 97, name, dtype)
         path, journal = folder / f"{name}.npy", folder / f"{name}.run"
         if ranks.rank == 0:
             np.save(path, A)
@@ -103,15 +103,15 @@ def gpus(ranks, folder):
     cases = [("min_plus", "float32"), ("min_plus", "int64"), ("max_plus", "int32"), ("max_min", "int16")]
     for name, dtype in [*cases, ("boolean", "bool"), ("min_plus", "float64"), ("min_plus", "float16")]:
         for n in (65, 1100, 2100):
-            A = rounded(rng, n, name, dtype)
+            A = rounding_matrix(rng, n, name, dtype)
             D = mpi.closure(A if first else None, name, device="cuda")
             expected = sr.closure(A, name, method=METHOD, device="cuda")
             assert same_bits(D.own, expected[np.ix_(D.rows, D.columns)]), (name, dtype, n)
-        B = rounded(rng, n, name, dtype)
+        B = rounding_matrix(rng, n, name, dtype)
         C = mpi.matmul(A if first else None, B if first else None, name, device="cuda")
         assert same_bits(C.own, sr.matmul(A, B, name)[np.ix_(C.rows, C.columns)]), (name, dtype)
     for name in ("plus_times", "log_plus"):
-        A = rounded(rng, 1100, name, "float64")
+        A = rounding_matrix(rng, 1100, name, "float64")
         D = mpi.closure(A if first else None, name, device="cuda")
         expected = sr.closure(A, name)
         np.testing.assert_allclose(D.own, expected[np.ix_(D.rows, D.columns)], 1e-12, 1e-14)  # logarithms near 0, too
@@ -191,7 +191,7 @@ def storage(ranks, rng, folder):
 
 def products(ranks, rng):
     for name, dtype in [("min_plus", "float32"), ("plus_times", "float64"), ("min_plus", "int16"), ("boolean", "bool")]:
-        A, B = rounded(rng, 97, name, dtype), rounded(rng, 97, name, dtype)
+        A, B = rounding_matrix(rng, 97, name, dtype), rounding_matrix(rng, 97, name, dtype)
         first = ranks.rank == 0
         C = mpi.matmul(A if first else None, B if first else None, name)
         assert same_bits(C.own, sr.matmul(A, B, name)[np.ix_(C.rows, C.columns)]), name
@@ -217,12 +217,12 @@ def paths(ranks, rng):
                     found.distance(0, 60)
 
 
-def walks(found, A, expected, source, target, name):
+def walks(paths, A, expected, source, target, name):
     zero = sr.as_semiring(name).zero_for(A.dtype)
-    assert found.distance(source, target) == expected[source, target]
+    assert paths.distance(source, target) == expected[source, target]
     if expected[source, target] == zero:
         return
-    path = found.path(source, target)
+    path = paths.path(source, target)
     assert (path[0], path[-1]) == (source, target)
     edges = [A[i, j] for i, j in itertools.pairwise(path)]
     if edges:

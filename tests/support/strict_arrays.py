@@ -321,7 +321,7 @@ def on_device(array):
 
 
 @contextmanager
-def installed(monkeypatch):
+def install_stand_in(monkeypatch):
     """Put the stand-in in CuPy's place, with the reference kernels behind it."""
     from semiring import kernels
     from semiring.arrays import device

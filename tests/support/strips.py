@@ -30,7 +30,7 @@ def make_small(patch):
     patch.setattr(import_module("semiring.closures.files"), "_WORKSPACE", 1 << 60)
 
 
-class _Traced(Rows):
+class _RowsWithPivots(Rows):
     """The rows of a matrix in memory, and of their pivots."""
 
     def __init__(self, A, P):
@@ -46,7 +46,7 @@ class _Traced(Rows):
 def close_with_pivots(engine, A, width=32):
     """A ← A* by blocks of so many pivots, all rows at a time; returns P (n, n), the pivots of its paths."""
     n, P = len(A), np.full(A.shape, -1, np.int32)
-    elimination = Elimination(_Traced(A, P), n, 0, n)
+    elimination = Elimination(_RowsWithPivots(A, P), n, 0, n)
     for start in range(0, n, width):
         K = start, min(n, start + width)
         elimination.close_rows(engine, K)
@@ -55,7 +55,7 @@ def close_with_pivots(engine, A, width=32):
     return P
 
 
-def rounded(rng, n, name, dtype):
+def rounding_matrix(rng, n, name, dtype):
     """Entries whose closures round, where they are floats."""
     if np.dtype(dtype).kind != "f" and name != "xor_and":
         return matrices.matrix(rng, n, name, dtype)
@@ -74,7 +74,7 @@ def rounded(rng, n, name, dtype):
     return values.astype(dtype)
 
 
-def least(path, name="min_plus", **options):
+def least_memory(path, name="min_plus", **options):
     """The least memory for the closure of a file, as the error says."""
     with pytest.raises(ValueError, match="too small") as caught:
         sr.closure(path, name, out=path.with_name("none.npy"), memory=1, **options)

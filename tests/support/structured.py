@@ -140,7 +140,7 @@ def _options(rng: np.random.Generator, A: np.ndarray) -> dict[str, Any]:
     return options
 
 
-def closed(case: Case, structure: Any) -> Any:
+def close(case: Case, structure: Any) -> Any:
     """The closure, as a dense array; or the type of the error that was raised."""
     options = dict(case.options)
     given, out = options.pop("given"), options.pop("out")
@@ -175,7 +175,7 @@ def closed(case: Case, structure: Any) -> Any:
 def compare(case: Case) -> None:
     """Compare closures with structure, without it and, for few vertices of idempotent semirings, by the sum of
     powers."""
-    found, expected = closed(case, True), closed(case, False)
+    found, expected = close(case, True), close(case, False)
     if isinstance(expected, type):
         assert found is expected, f"{case}: {found} and {expected}"
         return
@@ -184,18 +184,18 @@ def compare(case: Case) -> None:
     if case.exact:
         np.testing.assert_array_equal(found, expected, err_msg=str(case))
     else:
-        near(case, found, expected)
+        assert_near(case, found, expected)
     if oracles.ORACLES[case.name].idempotent and case.exact and len(case.A) <= 25 and case.options["reflexive"]:
         np.testing.assert_array_equal(found, oracles.closure(case.A, case.name), err_msg=str(case))
 
 
-def near(case: Case, found: np.ndarray, expected: np.ndarray) -> None:
-    np.testing.assert_array_equal(np.isfinite(found), np.isfinite(expected), err_msg=str(case))
+def assert_near(case: Case, actual: np.ndarray, expected: np.ndarray) -> None:
+    np.testing.assert_array_equal(np.isfinite(actual), np.isfinite(expected), err_msg=str(case))
     finite = np.isfinite(expected)
     largest = np.abs(case.A[np.isfinite(case.A)]).max(initial=0)
     least = 1 if case.name == "log_plus" else 0  # the logarithm of a sum near 1 is right to the digits of 1
     scale = np.maximum(np.abs(expected), largest if case.kind in SIGNED or case.name == "lukasiewicz" else least)
-    error = np.abs(np.where(finite, found, 0).astype(float) - np.where(finite, expected, 0))
+    error = np.abs(np.where(finite, actual, 0).astype(float) - np.where(finite, expected, 0))
     scale = np.where(finite, scale, 0)
-    bound = ROUNDING[str(found.dtype)] * scale + np.finfo(found.dtype).tiny
+    bound = ROUNDING[str(actual.dtype)] * scale + np.finfo(actual.dtype).tiny
     assert (error <= bound).all(), f"{case}: {error.max()}"

@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 from _pytest.mark import ParameterSet
 
-__all__ = ["each_value", "full", "quick", "selected"]
+__all__ = ["each_value", "full", "quick", "selected_tier"]
 
 #: The largest tier of this run, set by the test session.
-selected = "full"
+selected_tier = "full"
 
 
-def quick(chosen: Callable[..., bool], cases: Iterable[Any]) -> list[ParameterSet]:
-    """Return the cases for ``parametrize``; those for which ``chosen`` is false are marked ``full``."""
-    return _marked(chosen, cases, pytest.mark.full)
+def quick(is_selected: Callable[..., bool], cases: Iterable[Any]) -> list[ParameterSet]:
+    """Return the cases for ``parametrize``; those for which ``is_selected`` is false are marked ``full``."""
+    return _mark_unselected(is_selected, cases, pytest.mark.full)
 
 
-def full(chosen: Callable[..., bool], cases: Iterable[Any]) -> list[ParameterSet]:
-    """Return the cases for ``parametrize``; those for which ``chosen`` is false are marked ``exhaustive``."""
-    return _marked(chosen, cases, pytest.mark.exhaustive)
+def full(is_selected: Callable[..., bool], cases: Iterable[Any]) -> list[ParameterSet]:
+    """Return the cases for ``parametrize``; those for which ``is_selected`` is false are marked ``exhaustive``."""
+    return _mark_unselected(is_selected, cases, pytest.mark.exhaustive)
 
 
 def each_value(cases: Iterable[Any]) -> list[ParameterSet]:
@@ -41,11 +41,13 @@ def each_value(cases: Iterable[Any]) -> list[ParameterSet]:
     return full(shows_another, cases)
 
 
-def _marked(chosen: Callable[..., bool], cases: Iterable[Any], rest: pytest.MarkDecorator) -> list[ParameterSet]:
+def _mark_unselected(
+    is_selected: Callable[..., bool], cases: Iterable[Any], rest: pytest.MarkDecorator
+) -> list[ParameterSet]:
     marked = []
     for case in cases:
         if not isinstance(case, ParameterSet):
             case = pytest.param(*(case if isinstance(case, tuple) else (case,)))
-        marks = case.marks if chosen(*case.values) else (*case.marks, rest)
+        marks = case.marks if is_selected(*case.values) else (*case.marks, rest)
         marked.append(pytest.param(*case.values, marks=marks, id=case.id))
     return marked
