@@ -49,7 +49,7 @@ _OTHERS = set.union(*OF_OTHER_FUNCTIONS.values())
 
 
 @pytest.fixture(autouse=True)
-def called(request, monkeypatch):
+def call_log(request, monkeypatch):
     """SciPy's module of tests sees our functions; how often it calls them."""
     calls: list[str] = []
 
@@ -105,9 +105,9 @@ SIGNED = st.one_of(WEIGHTS, st.sampled_from([-0.5, -1.0, 4.0, 9.0, 30.0, 30.0]))
 
 
 @st.composite
-def graphs(draw, most=6):
+def graphs(draw, max_vertices=6):
     """A graph in any form that csgraph takes: dense of any dtype and strides, masked, sparse with stored zeros."""
-    n = draw(st.integers(0, most))
+    n = draw(st.integers(0, max_vertices))
     entries = draw(st.lists(draw(st.sampled_from([WEIGHTS, SIGNED])), min_size=n * n, max_size=n * n))
     A = np.array(entries, dtype=np.float64).reshape(n, n)
     form = draw(st.sampled_from(["dense", "dense", "strides", "ints", "float32", "masked", "csr", "csc", "lil", "coo"]))

@@ -22,7 +22,7 @@ __all__ = ["way"]  # a fixture
 inf, nan = np.inf, np.nan
 
 
-def weighted(n, edges, seed, *, signed):
+def weighted_graph(n, edges, seed, *, signed):
     """(n, n) float64, 0 for no edge: random edges without a negative cycle, and a chain against the order."""
     rng = np.random.default_rng(seed)
     rows, columns = rng.integers(0, n, (2, edges * n))
@@ -45,7 +45,7 @@ FORMS += [sparse.csr_array, sparse.csr_matrix, sparse.csc_array, sparse.coo_arra
     full(lambda n, edges: (n, edges) not in ((2, 1), (64, 60)), [(1, 1), (2, 1), (3, 2), (17, 3), (64, 3), (64, 60)]),
 )
 def test_graphs_of_few_vertices_are_those_of_scipy(way, n, edges, signed):
-    A = weighted(n, edges, n, signed=signed)
+    A = weighted_graph(n, edges, n, signed=signed)
     for form in FORMS:
         graph = form(A)
         for name in NAMES[:2]:
@@ -65,7 +65,7 @@ def test_graphs_of_few_vertices_are_those_of_scipy(way, n, edges, signed):
 @pytest.mark.parametrize("n", [4, 40])
 def test_frames_are_closed(way, n, options):
     """Frames have memory in Fortran's order, in which SciPy 1.17 returns the graph unchanged."""
-    A = weighted(n, 2, n, signed=False)
+    A = weighted_graph(n, 2, n, signed=False)
     frame = pd.DataFrame(A)
     expected = theirs.johnson(A, options.get("directed", True), options.get("indices"))
     for function in (ours.shortest_path, *([ours.floyd_warshall] if "indices" not in options else [])):
@@ -78,7 +78,7 @@ def test_frames_are_closed(way, n, options):
 @pytest.mark.parametrize("n", [2, 40, 65, 130])
 @pytest.mark.parametrize("directed", [True, False])
 def test_a_few_sources_are_those_of_scipy(way, n, signed, directed):
-    A = weighted(n, 2, n, signed=signed and directed)
+    A = weighted_graph(n, 2, n, signed=signed and directed)
     for indices in (0, np.int64(n - 1), [-1, 0], np.arange(max(1, n // 8))[:, np.newaxis]):
         expected = theirs.johnson(A, directed, indices)
         sources = np.atleast_1d(indices).reshape(-1) % n
@@ -132,12 +132,12 @@ ODD = {
 ODD["64-bit indices"].indices = ODD["64-bit indices"].indices.astype(np.int64)
 
 
-@pytest.mark.parametrize("what", ODD)
-def test_what_is_not_plain_is_what_scipy_makes_of_it(way, what):
+@pytest.mark.parametrize("graph", ODD)
+def test_what_is_not_plain_is_what_scipy_makes_of_it(way, graph):
     for indices in (None, 0):
         compare(
             "johnson",
-            ODD[what],
+            ODD[graph],
             None if indices is None else [0],
             indices=indices,
             directed=True,

@@ -68,43 +68,43 @@ def graphs(draw, kinds=tuple(KINDS), classes=(nx.Graph, nx.DiGraph, nx.MultiGrap
     return G
 
 
-def listed(result):
+def list_pairs(result):
     """Generators as lists of pairs, which is how their order is compared too."""
     return list(result) if hasattr(result, "__next__") else result
 
 
 def outcome(function, *args, **options):
     try:
-        return listed(function(*args, **options))
+        return list_pairs(function(*args, **options))
     except Exception as error:
         return error
 
 
-def converted(G, weight):
+def convert(G, weight):
     attributes = {weight: 1} if isinstance(weight, str) else None
     return interface.convert_from_nx(G, edge_attrs=attributes, preserve_edge_attrs=callable(weight))
 
 
-def same(found, expected, exact=True) -> None:
+def assert_same(actual, expected, exact=True) -> None:
     """Equal, and of the same types where NetworkX returns Python's own; floats up to rounding unless ``exact``."""
     if isinstance(expected, dict):
-        assert isinstance(found, dict)
-        assert found.keys() == expected.keys()
-        assert hasattr(found, "default_factory") == hasattr(expected, "default_factory")
+        assert isinstance(actual, dict)
+        assert actual.keys() == expected.keys()
+        assert hasattr(actual, "default_factory") == hasattr(expected, "default_factory")
         for key, value in expected.items():
-            same(found[key], value, exact)
+            assert_same(actual[key], value, exact)
     elif isinstance(expected, list | tuple):
-        assert type(found) is type(expected)
-        assert len(found) == len(expected)
-        for x, y in zip(found, expected, strict=True):
-            same(x, y, exact)
+        assert type(actual) is type(expected)
+        assert len(actual) == len(expected)
+        for x, y in zip(actual, expected, strict=True):
+            assert_same(x, y, exact)
     elif isinstance(expected, float) and not exact:
-        assert isinstance(found, float)
-        assert found == pytest.approx(expected, rel=1e-12, abs=1e-12)
+        assert isinstance(actual, float)
+        assert actual == pytest.approx(expected, rel=1e-12, abs=1e-12)
     else:
-        assert found == expected or (found != found and expected != expected)
+        assert actual == expected or (actual != actual and expected != expected)
         number = {np.float64: float, bool: int}.get(type(expected), type(expected))
-        assert type(found) is number, (found, expected)
+        assert type(actual) is number, (actual, expected)
 
 
 def both(name, G, weight="weight", **options):
@@ -113,13 +113,16 @@ def both(name, G, weight="weight", **options):
     key = WEIGHT_OF.get(name, "weight")
     if key in parameters:
         options[key] = weight
-    found = outcome(getattr(interface, name), converted(G, weight), **options)
+    found = outcome(getattr(interface, name), convert(G, weight), **options)
     expected = outcome(plain(name), G, **options)
     if isinstance(found, NotImplementedError):
         return None
     if isinstance(expected, Exception):
         assert type(found) is type(expected)
-        assert str(found) == str(expected)
+        if isinstance(expected, nx.NetworkXUnbounded):  # the backend also names the vertices of the cycle
+            assert str(found).startswith(str(expected).removesuffix("."))
+        else:
+            assert str(found) == str(expected)
         return None
     if isinstance(found, Exception):
         raise found
@@ -138,7 +141,7 @@ property_test = settings(max_examples=60, deadline=None, suppress_health_check=l
 def test_distances_are_those_of_networkx(name, G):
     results = both(name, G)
     if results:
-        same(*results, exact=False)
+        assert_same(*results, exact=False)
 
 
 @pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")
@@ -155,7 +158,7 @@ def test_weights_of_one_type_are_served(name, G, weight):
             assert results[0].dtype == results[1].dtype
     elif not mixed_there and not any(d.get("weight", 1) is None for *_, d in G.edges(data=True)):
         assert results is not None
-        same(*results, exact=False)
+        assert_same(*results, exact=False)
 
 
 @pytest.mark.full
@@ -179,7 +182,7 @@ def test_paths_weigh_what_they_should(name, G):
             weight = nx.path_weight(LIGHTEST(G), path, "weight")
             assert weight == pytest.approx(nx.path_weight(LIGHTEST(G), theirs[target], "weight"), rel=1e-12, abs=1e-12)
             if lengths:
-                same(lengths[target], expected[source][0][target], exact=False)
+                assert_same(lengths[target], expected[source][0][target], exact=False)
 
 
 def LIGHTEST(G):
@@ -203,7 +206,7 @@ def test_floyd_warshall_finds_the_vertex_before(G):
     if results is None:
         return
     (predecessors, distances), (before, expected) = results
-    same(distances, expected, exact=False)
+    assert_same(distances, expected, exact=False)
     assert predecessors.keys() == before.keys()
     for source, row in predecessors.items():
         assert row.keys() == before[source].keys()
@@ -225,13 +228,13 @@ def test_hops_are_equal(name, G, cutoff):
         found = results[0]
         assert all(list(row.values()) == sorted(row.values()) for _, row in found)
         assert all(next(iter(row)) == node for node, row in found)
-    same(*results)
+    assert_same(*results)
 
 
 @property_test
 @given(graphs(("int",)), st.sampled_from([0, 1, 3, 3.5, -1]))
 def test_a_cutoff_of_whole_distances_is_kept(G, cutoff):
-    same(*both("all_pairs_dijkstra_path_length", G, cutoff=cutoff))
+    assert_same(*both("all_pairs_dijkstra_path_length", G, cutoff=cutoff))
 
 
 @pytest.mark.full
@@ -241,7 +244,7 @@ def test_a_cutoff_of_whole_distances_is_kept(G, cutoff):
 def test_measures_are_those_of_networkx(name, G, weight):
     results = both(name, G, weight)
     if results:
-        same(*results, exact=name not in SUMS)
+        assert_same(*results, exact=name not in SUMS)
 
 
 @pytest.mark.full
@@ -251,7 +254,7 @@ def test_measures_are_those_of_networkx(name, G, weight):
 def test_averages_by_every_method(method, G):
     results = both("average_shortest_path_length", G, method=method)
     if results:
-        same(*results, exact=False)
+        assert_same(*results, exact=False)
 
 
 @pytest.mark.parametrize("name", CENTRALITIES)
@@ -262,7 +265,7 @@ def test_centralities_are_equal_to_the_last_bit(name, G, weight):
     if weight is None:
         assert results is not None
     if results:
-        same(*results)
+        assert_same(*results)
 
 
 @pytest.mark.parametrize("reflexive", [False, True, None])
@@ -278,16 +281,16 @@ def test_transitive_closure_is_equal(reflexive, G):
 
 @property_test
 @given(graphs(classes=(nx.DiGraph, nx.MultiDiGraph), acyclic=True), st.booleans())
-def test_transitive_closure_of_an_acyclic_graph_is_equal(G, ordered):
-    order = list(nx.topological_sort(G)) if ordered else None
+def test_transitive_closure_of_an_acyclic_graph_is_equal(G, has_order):
+    order = list(nx.topological_sort(G)) if has_order else None
     same_graph(*both("transitive_closure_dag", G, topo_order=order))
 
 
-def same_graph(found, expected) -> None:
-    assert type(found) is type(expected)
-    assert found.graph == expected.graph
-    assert found._node == expected._node
-    assert found._adj == expected._adj
+def same_graph(actual, expected) -> None:
+    assert type(actual) is type(expected)
+    assert actual.graph == expected.graph
+    assert actual._node == expected._node
+    assert actual._adj == expected._adj
 
 
 # -------------------------------------------------------------------------------------------------------------- weights
@@ -300,7 +303,7 @@ def test_functions_for_weights_are_called_for_every_edge():
         return None if {u, v} == {0, 1} else 2 * abs(u - v)
 
     found, expected = both("all_pairs_dijkstra_path_length", G, weight)
-    same(found, expected)
+    assert_same(found, expected)
     assert dict(found)[2] == {2: 0, 1: 2, 3: 2, 4: 4}
     assert both("floyd_warshall", G, weight) is None
 
@@ -316,8 +319,8 @@ def test_a_subclass_that_overrides_its_adjacency_is_seen_through_it():
 
 def test_views_are_converted():
     G = nx.complete_graph(6).subgraph([1, 3, 5])
-    same(*both("all_pairs_shortest_path_length", G))
-    same(*both("eccentricity", nx.reverse_view(nx.cycle_graph(4, nx.DiGraph)), None))
+    assert_same(*both("all_pairs_shortest_path_length", G))
+    assert_same(*both("eccentricity", nx.reverse_view(nx.cycle_graph(4, nx.DiGraph)), None))
 
 
 @pytest.mark.parametrize("kind", [nx.MultiGraph, nx.MultiDiGraph])
@@ -330,7 +333,7 @@ def test_views_that_hide_edges_of_a_multigraph(kind):
         if name == "transitive_closure":
             assert list(found.edges) == list(expected.edges)
         else:
-            same(found, expected)
+            assert_same(found, expected)
 
 
 def test_undirected_views_with_two_weights_for_an_edge_are_left_to_networkx():
@@ -339,11 +342,11 @@ def test_undirected_views_with_two_weights_for_an_edge_are_left_to_networkx():
     assert view._adj[0][1] != view._adj[1][0]
     for name in (*DISTANCES, *PATHS, "floyd_warshall_numpy", "diameter"):
         assert both(name, view) is None
-    same(*both("all_pairs_shortest_path_length", view))
+    assert_same(*both("all_pairs_shortest_path_length", view))
     G[1][0]["weight"] = 1
     assert both("all_pairs_dijkstra_path_length", view) is not None
     part = nx.Graph([(0, 1, {"weight": 3}), (1, 2, {"weight": 4})]).subgraph([1, 2])
-    same(*both("all_pairs_dijkstra_path_length", part))
+    assert_same(*both("all_pairs_dijkstra_path_length", part))
 
 
 def test_floyd_warshall_takes_a_function_for_a_name():
@@ -367,7 +370,7 @@ def test_sums_of_nothing_and_of_zeros_have_the_types_of_networkx():
     for edges in ([(0, 1, 0.0), (1, 0, 0.0)], [(0, 0, 1.5)], [(0, 1, 1), (1, 0, 2)]):
         G = nx.DiGraph()
         G.add_weighted_edges_from(edges)
-        same(*both("wiener_index", G))
+        assert_same(*both("wiener_index", G))
 
 
 @pytest.mark.parametrize("name", [name for name in MEASURES if name not in SUMS])
@@ -378,15 +381,15 @@ def test_extremes_of_floats_are_equal_to_the_last_bit(name, kind):
         G = nx.gnp_random_graph(n, 0.15, seed=n, directed=kind is nx.DiGraph)
         nx.add_cycle(G, range(n))
         nx.set_edge_attributes(G, {edge: float(rng.integers(1, 60)) / 7 for edge in G.edges}, "weight")
-        same(*both(name, G))
+        assert_same(*both(name, G))
 
 
 def test_rounding_does_not_choose_the_center_or_the_periphery():
     G = nx.path_graph(4)
     nx.set_edge_attributes(G, dict(zip(G.edges, (0.1, 0.2, 0.3), strict=True)), "weight")
     assert both("periphery", G)[0] == [0]  # (0.1 + 0.2) + 0.3 is more than (0.3 + 0.2) + 0.1
-    same(*both("periphery", G))
-    same(*both("center", G))
+    assert_same(*both("periphery", G))
+    assert_same(*both("center", G))
 
 
 def test_an_infinite_weight_connects_for_the_average():
@@ -409,11 +412,11 @@ def test_topological_orders_are_looked_at():
     G = nx.DiGraph([(0, 1), (1, 2)])
     for order in ([2, 1, 0], [0, 1], [0, 1, 2, 3], [0, 0, 1]):
         with pytest.raises(NotImplementedError):
-            interface.transitive_closure_dag(converted(G, None), order)
+            interface.transitive_closure_dag(convert(G, None), order)
     with pytest.raises(NotImplementedError):
-        interface.transitive_closure_dag(converted(nx.cycle_graph(3, nx.DiGraph), None))
+        interface.transitive_closure_dag(convert(nx.cycle_graph(3, nx.DiGraph), None))
     with pytest.raises(NotImplementedError):
-        interface.transitive_closure(converted(G, None), reflexive="yes")
+        interface.transitive_closure(convert(G, None), reflexive="yes")
 
 
 def test_hypothesis_does_find_what_is_not_served():
@@ -422,12 +425,12 @@ def test_hypothesis_does_find_what_is_not_served():
         for (u, v), weight in zip(G.edges, KINDS[kind], strict=True):
             G.edges[u, v]["weight"] = weight
         with pytest.raises(NotImplementedError):
-            interface.all_pairs_dijkstra_path_length(converted(G, "weight"))
+            interface.all_pairs_dijkstra_path_length(convert(G, "weight"))
     negative = nx.DiGraph()
     negative.add_weighted_edges_from([(0, 1, -1), (1, 2, 3)])
     with pytest.raises(NotImplementedError):
-        interface.all_pairs_dijkstra_path_length(converted(negative, "weight"))
-    assert dict(interface.all_pairs_bellman_ford_path_length(converted(negative, "weight")))[0] == {0: 0, 1: -1, 2: 2}
+        interface.all_pairs_dijkstra_path_length(convert(negative, "weight"))
+    assert dict(interface.all_pairs_bellman_ford_path_length(convert(negative, "weight")))[0] == {0: 0, 1: -1, 2: 2}
 
 
 # --------------------------------------------------------------------------------------------------- which calls should
@@ -565,7 +568,7 @@ def test_the_graph_without_vertices_and_negative_loops_are_left_to_networkx():
 
 def test_graphs_with_a_converted_one_in_their_cache_are_copied_and_kept():
     G = nx.path_graph(4)
-    G.__networkx_cache__["backends"] = {"semiring": {"key": converted(G, "weight")}}
+    G.__networkx_cache__["backends"] = {"semiring": {"key": convert(G, "weight")}}
     for copied in (pickle.loads(pickle.dumps(G)), copy.deepcopy(G)):
         kept = copied.__networkx_cache__["backends"]["semiring"]["key"]
         assert kept.source is copied

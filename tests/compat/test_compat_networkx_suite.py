@@ -25,12 +25,12 @@ def run(*command, **environment) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    "chosen",
+    "selection",
     full(bool, [["-k", "not use_bounds"], []]),  # 500 random graphs, with the same four measures of each
     ids=["without random graphs", "all"],
 )
-def test_the_tests_of_networkx_pass_and_run_our_functions(tmp_path, chosen):
-    done = run(str(ROOT / "tools" / "networkx_suite.py"), "--json", str(tmp_path / "counts.json"), "--", *chosen)
+def test_the_tests_of_networkx_pass_and_run_our_functions(tmp_path, selection):
+    done = run(str(ROOT / "tools" / "networkx_suite.py"), "--json", str(tmp_path / "counts.json"), "--", *selection)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr
     counts = json.loads((tmp_path / "counts.json").read_text())
     assert set(counts["outcomes"]) <= {"passed", "skipped", "xfailed"}

@@ -36,7 +36,7 @@ def xor_and(C, A, B):
     return (C + A.astype(np.int64) @ B.astype(np.int64)) % 2 == 1
 
 
-def complemented(oracle):
+def complement(oracle):
     return lambda C, A, B: ~oracle(~C, ~A, ~B)
 
 
@@ -46,9 +46,9 @@ ORACLES = {
     LOGIC: or_and,
     sr.xor_and: xor_and,
     GALOIS: xor_and,
-    sr.min_max: complemented(or_and),
-    AND_OR: complemented(or_and),
-    XNOR_OR: complemented(xor_and),
+    sr.min_max: complement(or_and),
+    AND_OR: complement(or_and),
+    XNOR_OR: complement(xor_and),
 }
 #: Columns of the left operand: no word, parts of words, and whole ones.
 K = quick(lambda k: k == 33, full(lambda k: k in (0, 1, 32, 33, 65, 300), [0, 1, 31, 32, 33, 63, 64, 65, 127, 300]))
@@ -160,7 +160,7 @@ def test_any_strides_of_words(rng):
     plan = make_plan(sr.boolean)
     expected = or_and(c, a, b)
 
-    def reordered(words, step):
+    def reorder(words, step):
         """Return a view of the words with rows and columns far apart or backwards in memory."""
         store = np.zeros((3 * words.shape[0], 3 * words.shape[1]), np.uint32)
         view = store[::step, ::step][: words.shape[0], : words.shape[1]]
@@ -168,7 +168,7 @@ def test_any_strides_of_words(rng):
         return view
 
     for steps in itertools.product((1, 3, -2), repeat=3):
-        A, B, C = (reordered(pack(x).words, step) for x, step in zip((a, b, c), steps, strict=True))
+        A, B, C = (reorder(pack(x).words, step) for x, step in zip((a, b, c), steps, strict=True))
         A.flags.writeable = B.flags.writeable = False
         bits.multiply_add(plan, C, A, B)
         np.testing.assert_array_equal(BitMatrix(np.ascontiguousarray(C), c.shape).unpack(), expected)

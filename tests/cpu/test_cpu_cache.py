@@ -363,7 +363,7 @@ def entries_of(folder):
     return {path.name for path in folder.glob("*.kernel")}
 
 
-def aged(path, hours):
+def set_age(path, hours):
     os.utime(path, (time.time() - 3600 * hours,) * 2)
 
 
@@ -373,9 +373,11 @@ def test_the_oldest_entries_go_when_the_folder_is_full(tmp_path, monkeypatch):
     monkeypatch.setattr(disk, "_save_count", 1)
     for number in range(9):
         disk.save("f", str(number), b"x" * 1000)
-        aged(next(path for path in tmp_path.glob("*.kernel") if time.time() - path.stat().st_mtime < 100), 20 - number)
+        set_age(
+            next(path for path in tmp_path.glob("*.kernel") if time.time() - path.stat().st_mtime < 100), 20 - number
+        )
     (tmp_path / ".crashed.part").write_bytes(b"x" * 1000)
-    aged(tmp_path / ".crashed.part", 99)
+    set_age(tmp_path / ".crashed.part", 99)
     (tmp_path / ".begun.part").write_bytes(b"x" * 1000)
     (tmp_path / "of-someone-else").write_bytes(b"x" * 50_000)
     assert disk.load("f", "0", bytes) == b"x" * 1000  # the oldest, used again

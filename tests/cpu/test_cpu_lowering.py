@@ -264,13 +264,13 @@ def test_a_single_nan_is_dropped():
 
 
 def test_sums_are_balanced_between_pipes():
-    def fused(add, mul):
+    def fused_sums(add, mul):
         return {node.text for node in sums_to_fuse(parse(add, ("x", "y")), parse(mul, ("x", "y")))}
 
-    assert fused("min(x, y)", "x + y") == {"x + y"}
-    assert fused("x + y", "x * y") == set()
-    assert fused("max(x, y)", "max(0, x + y - 1)") == {"x + y", "x + y - 1"}
-    assert fused("min(x, y)", "x + y - x * y") == {"x + y"}
+    assert fused_sums("min(x, y)", "x + y") == {"x + y"}
+    assert fused_sums("x + y", "x * y") == set()
+    assert fused_sums("max(x, y)", "max(0, x + y - 1)") == {"x + y", "x + y - 1"}
+    assert fused_sums("min(x, y)", "x + y - x * y") == {"x + y"}
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])

@@ -65,7 +65,7 @@ def test_every_border_of_the_engine(dtype, rng):
         np.testing.assert_array_equal(C, min_plus_by_numpy(A, B, old), err_msg=f"{m} x {k} x {n}, added")
 
 
-def strided(values, how):
+def with_strides(values, how):
     m, n = values.shape
     if how == "transposed":
         return np.asfortranarray(values)
@@ -91,7 +91,7 @@ LAYOUTS = ["plain", "transposed", "every second", "backwards", "unaligned", "one
 @pytest.mark.parametrize("how_b", LAYOUTS)
 def test_operands_of_any_strides(how_a, how_b, rng):
     for dtype in ("float32", "int16", "float64"):
-        A, B = strided(numbers(rng, dtype, 20, 530), how_a), strided(numbers(rng, dtype, 530, 70), how_b)
+        A, B = with_strides(numbers(rng, dtype, 20, 530), how_a), with_strides(numbers(rng, dtype, 530, 70), how_b)
         A.flags.writeable = B.flags.writeable = False
         C = np.empty((20, 70), dtype)
         BACKEND.multiply(plan_for(dtype), C, A, B)
@@ -103,7 +103,7 @@ def test_results_of_any_strides(how, rng):
     for dtype in ("float32", "int16", "float64"):
         A, B = numbers(rng, dtype, 20, 40), numbers(rng, dtype, 40, 300)
         old = numbers(rng, dtype, 20, 300)
-        C, P = strided(old, how), strided(np.full((20, 300), -1, np.int32), how)
+        C, P = with_strides(old, how), with_strides(np.full((20, 300), -1, np.int32), how)
         BACKEND.multiply_add_pivots(plan_for(dtype), C, P, A, B, 7)
         expected = min_plus_by_numpy(A, B, old)
         np.testing.assert_array_equal(C, expected)
@@ -171,7 +171,7 @@ def test_closing_a_block_without_contiguous_rows(rng):
     expected = A.copy()
     BACKEND.close_block(plan_for("float32"), expected)
     for how in ("transposed", "every second", "backwards"):
-        view = strided(A, how)
+        view = with_strides(A, how)
         BACKEND.close_block(plan_for("float32"), view)
         np.testing.assert_array_equal(view, expected)
 

@@ -133,7 +133,7 @@ class Parts:
     """The modules whose code or constants are in a kernel, found by walking its functions, classes and globals."""
 
     def __init__(self, function):
-        self.modules, self.constants, self.seen, self.named = set(), set(), set(), set()
+        self.modules, self.constants, self.visited_ids, self.used_names = set(), set(), set(), set()
         self.value(function)
 
     def value(self, value, names=frozenset()):
@@ -144,9 +144,9 @@ class Parts:
                 for name in names & set(vars(value)):
                     self.name(value.__name__, name, names)
             return
-        if id(value) in self.seen:
+        if id(value) in self.visited_ids:
             return
-        self.seen.add(id(value))
+        self.visited_ids.add(id(value))
         if isinstance(value, Dispatcher):
             self.value(value.py_func)
         elif isinstance(value, _Intrinsic):
@@ -180,9 +180,9 @@ class Parts:
 
     def name(self, module, name, names=frozenset()):
         """Follow a global name of a module to its value, and to the modules that its value came from."""
-        if (module, name) in self.named:
+        if (module, name) in self.used_names:
             return
-        self.named.add((module, name))
+        self.used_names.add((module, name))
         origin = bindings(module).get(name)
         if isinstance(origin, tuple) and origin[0].startswith("semiring"):
             value = getattr(import_module(module), name)

@@ -112,13 +112,13 @@ def test_an_interrupted_product_leaves_no_thread_at_work(rng, monkeypatch):
     expected = product(A, B, threads=2)
     finish, calls = team._team.finish, []
 
-    def interrupted(mailbox, blocks, patience):
+    def interrupt(mailbox, blocks, patience):
         calls.append(blocks)
         if len(calls) == 1:
             raise KeyboardInterrupt
         return finish(mailbox, blocks, patience)
 
-    monkeypatch.setattr(team._team, "finish", interrupted)
+    monkeypatch.setattr(team._team, "finish", interrupt)
     C = np.zeros((300, 300))
     with pytest.raises(KeyboardInterrupt):
         BACKEND.multiply(make_plan(sr.plus_times, C.dtype, threads=2), C, A, B)
@@ -208,7 +208,7 @@ def test_an_interrupted_wait_goes_on(monkeypatch):
     """Ctrl-C while the caller waits for the last helper: it is raised after that one."""
     ended, wait, calls = [], threading.Condition.wait, []
 
-    def interrupted(condition, timeout=None):
+    def interrupt(condition, timeout=None):
         calls.append(condition)
         if len(calls) == 1:
             raise KeyboardInterrupt
@@ -219,7 +219,7 @@ def test_an_interrupted_wait_goes_on(monkeypatch):
     def task(i):
         if threading.get_ident() == caller:
             begun.wait(10)
-            monkeypatch.setattr(pool.threading.Condition, "wait", interrupted)
+            monkeypatch.setattr(pool.threading.Condition, "wait", interrupt)
             return
         begun.set()
         time.sleep(0.1)

@@ -34,12 +34,12 @@ def in_numpy(monkeypatch):
     for name in ("product", "close", "predecessors"):
         original = getattr(first_calls.FirstCalls, name)
 
-        def told(self, *arguments, name=name, original=original):
+        def record(self, *arguments, name=name, original=original):
             found = original(self, *arguments)
             said.append((name, found is not None and found is not False))
             return found
 
-        monkeypatch.setattr(first_calls.FirstCalls, name, told)
+        monkeypatch.setattr(first_calls.FirstCalls, name, record)
 
     def run(function):
         kernels._kernels.clear()

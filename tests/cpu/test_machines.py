@@ -185,12 +185,12 @@ def test_what_was_written_is_read(folder):
     assert [path.name for path in folder.iterdir()] == ["machine.json"]
 
 
-def _changed(text, **change):
+def _change(text, **change):
     return json.dumps({**json.loads(text), **change})
 
 
-def _with(text, **numbers):
-    return _changed(text, cpu={**json.loads(text)["cpu"], **numbers})
+def _change_cpu(text, **numbers):
+    return _change(text, cpu={**json.loads(text)["cpu"], **numbers})
 
 
 @pytest.mark.parametrize(
@@ -199,13 +199,13 @@ def _with(text, **numbers):
         (lambda text: text[:40], "does not hold"),
         (lambda text: "[]", "does not hold"),
         (lambda text: "[" * 100_000, "does not hold"),
-        (lambda text: _changed(text, cpu=None), "does not hold"),
-        (lambda text: _changed(text, processor="pentium"), "another processor, 'pentium'"),
-        (lambda text: _changed(text, format=2), "another version"),
-        (lambda text: _changed(text, measured=3), "another version"),
-        (lambda text: _with(text, colour=3), "another version"),
-        (lambda text: _with(text, rows=1000), "not valid"),
-        (lambda text: _with(text, depth="512"), "not valid"),
+        (lambda text: _change(text, cpu=None), "does not hold"),
+        (lambda text: _change(text, processor="pentium"), "another processor, 'pentium'"),
+        (lambda text: _change(text, format=2), "another version"),
+        (lambda text: _change(text, measured=3), "another version"),
+        (lambda text: _change_cpu(text, colour=3), "another version"),
+        (lambda text: _change_cpu(text, rows=1000), "not valid"),
+        (lambda text: _change_cpu(text, depth="512"), "not valid"),
     ],
 )
 def test_a_broken_or_foreign_file_is_ignored_with_one_line(folder, caplog, spoil, reason):
@@ -278,18 +278,18 @@ def test_tune_writes_what_it_found(folder, capsys):
 
 @pytest.mark.usefixtures("quick", "folder")
 @pytest.mark.parametrize(
-    ("cpu", "said"),
+    ("cpu", "line"),
     [("znver4", "Zen 4, measured 2026-11-20"), ("znver5", "Zen 5, derived and not measured")],
 )
-def test_tune_says_with_whose_data_it_begins(monkeypatch, capsys, cpu, said):
+def test_tune_says_with_whose_data_it_begins(monkeypatch, capsys, cpu, line):
     target = Target("x86_64-unknown-linux-gnu", cpu, _AVX512)
     monkeypatch.setattr("semiring.kernels.machines.cpu_machine", lambda: table_for(target))
     monkeypatch.setattr("semiring.cli.tune.cpu_machine", lambda: table_for(target))
     monkeypatch.setattr("semiring.kernels.machines.tuning.host", lambda: target)
     assert main(["tune", "--dry-run"]) == 0
-    assert f"starting from the settings of {said}\n" in capsys.readouterr().out
+    assert f"starting from the settings of {line}\n" in capsys.readouterr().out
     assert main(["info"]) == 0
-    assert f"{said} (semiring.kernels.machines." in capsys.readouterr().out
+    assert f"{line} (semiring.kernels.machines." in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("quick")

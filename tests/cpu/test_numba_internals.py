@@ -68,13 +68,13 @@ CALLED = [
 ]
 
 
-@pytest.mark.parametrize(("function", "given"), CALLED, ids=lambda value: getattr(value, "__qualname__", None))
-def test_functions_have_the_parameters_that_are_passed(function, given):
+@pytest.mark.parametrize(("function", "passed"), CALLED, ids=lambda value: getattr(value, "__qualname__", None))
+def test_functions_have_the_parameters_that_are_passed(function, passed):
     parameters = inspect.signature(function).parameters
-    assert list(parameters)[: len(given)] == given
+    assert list(parameters)[: len(passed)] == passed
     optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     needed = [name for name, each in parameters.items() if each.default is each.empty and each.kind not in optional]
-    assert set(needed) <= set(given)
+    assert set(needed) <= set(passed)
 
 
 def test_a_state_is_rebuilt_by_a_method_of_the_class():
@@ -177,7 +177,7 @@ def test_divisions_are_those_of_the_processor():
 # ------------------------------------------------------------------------------------------- compiling and the cache
 
 
-class Kept(internals.DispatcherCache):
+class RecordingCache(internals.DispatcherCache):
     """A cache that keeps pickled states, and notes the calls that Numba makes."""
 
     cache_path = "nowhere"
@@ -206,7 +206,7 @@ def plus_three(x, y):
 
 @pytest.mark.full
 def test_compiled_code_is_saved_once_and_loaded_after():
-    cache, signature = Kept(), (types.intp, types.intp)
+    cache, signature = RecordingCache(), (types.intp, types.intp)
     for number in range(2):
         function = njit(plus_three, **internals.OUTER)
         internals.set_cache(function, cache)
@@ -222,12 +222,12 @@ def test_compiled_code_is_saved_once_and_loaded_after():
         entry(4)
 
 
-def store_sum(to, x):
-    write(to, x + 1)
+def store_sum(address, x):
+    write(address, x + 1)
 
 
 @intrinsic
-def write(typing, to, value):
+def write(typing, address, value):
     def code(context, builder, signature, args):
         builder.store(args[1], builder.inttoptr(args[0], ir.IntType(64).as_pointer()))
         return internals.void(context)
@@ -237,7 +237,7 @@ def write(typing, to, value):
 
 @pytest.mark.full
 def test_a_callback_has_an_address_and_a_cache():
-    cache, out = Kept(), np.zeros(1, np.int64)
+    cache, out = RecordingCache(), np.zeros(1, np.int64)
     function = njit(store_sum, **internals.PART)
 
     def call(to, x):
@@ -271,7 +271,7 @@ def test_the_environment_chooses_the_processor():
     assert result.stdout.strip() == "('generic', '')"
 
 
-def built(module, name):
+def write_sum_function(module, name):
     """Write a function (to, count): the sum of 0, 2, 4, … below count goes to an address, by loops and slots."""
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64, I64]), name)
     builder = ir.IRBuilder(function.append_basic_block())
@@ -292,7 +292,7 @@ def built(module, name):
 
 
 def test_slots_stand_in_the_first_block_and_loops_count():
-    function = built(ir.Module(), "slots")
+    function = write_sum_function(ir.Module(), "slots")
     slots = [each for block in function.blocks for each in block.instructions if isinstance(each, ir.AllocaInstr)]
     assert len(slots) >= 2
     assert all(each.parent is function.entry_basic_block for each in slots)
@@ -301,7 +301,9 @@ def test_slots_stand_in_the_first_block_and_loops_count():
 @pytest.mark.full
 def test_a_library_is_compiled_kept_and_loaded():
     with internals.compiler_lock:
-        library = internals.compile_library("semiring_test_library", lambda module: built(module, "summed"))
+        library = internals.compile_library(
+            "semiring_test_library", lambda module: write_sum_function(module, "summed")
+        )
         state = pickle.dumps(internals.library_state(library))
         libraries = library, internals.load_library(pickle.loads(state))
         addresses = [internals.function_address(each, "summed") for each in libraries]

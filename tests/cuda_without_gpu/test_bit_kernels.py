@@ -33,15 +33,15 @@ def call(name, *, accumulate=True, record=False):
 @pytest.mark.parametrize("slabs", full(lambda slabs: slabs == 4, [1, 2, 4]))
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize(
-    ("parity", "reads", "watched"),
+    ("parity", "reads", "has_flag"),
     full(
         lambda parity, reads, watched: (parity, reads, watched) in ((True, True, False), (False, True, True)),
         [(False, True, False), (False, False, False), (True, True, False), (True, False, False), (False, True, True)],
     ),
 )
-def test_the_product_fits_its_registers_and_uses_the_tensor_cores(slabs, parity, reads, watched, wide):
+def test_the_product_fits_its_registers_and_uses_the_tensor_cores(slabs, parity, reads, has_flag, wide):
     """168 registers for each of 384 threads, which the kernel shares out anew; a spill would cost the speed."""
-    options = ("--std=c++17", *bit_kernels.defines(slabs, parity, reads, wide, watched))
+    options = ("--std=c++17", *bit_kernels.defines(slabs, parity, reads, wide, has_flag))
     code, log = compile_for("sm_90a", bit_kernels.product_source(), options)
     assert re.findall(r"(\d+) bytes spill stores, (\d+) bytes spill loads", log) == [("0", "0")]
     assert [int(count) for count in re.findall(r"Used (\d+) registers", log)] == [168]

@@ -16,7 +16,7 @@ from semiring.kernels.engine import make_plan
 TYPES = {0: np.float32, 1: np.float64, 2: np.float16}
 
 
-class Held:
+class HostArray:
     """An array of the host with the address where CuPy has it."""
 
     def __init__(self, values):
@@ -29,7 +29,7 @@ class Held:
     ndim = property(lambda self: self.values.ndim)
 
     def swapaxes(self, one, other):
-        return Held(self.values.swapaxes(one, other))
+        return HostArray(self.values.swapaxes(one, other))
 
 
 def columns(address, dtype, rows, width, leading, batch, count):
@@ -89,17 +89,19 @@ def test_every_layout(dtype, stack, cublas, rng):
                 for c in TAKEN.values():
                     A, B, C = (layout(x.copy()) for layout, x in zip((a, b, c), wide, strict=True))
                     before = C.copy()
-                    assert classical.multiply(plan, Held(C), Held(A), Held(B), accumulate=True)
+                    assert classical.multiply(plan, HostArray(C), HostArray(A), HostArray(B), accumulate=True)
                     np.testing.assert_array_equal(C, before + A @ B)
                     C[...] = np.nan
-                    assert classical.multiply(plan, Held(C), Held(A), Held(B), accumulate=False)
+                    assert classical.multiply(plan, HostArray(C), HostArray(A), HostArray(B), accumulate=False)
                     np.testing.assert_array_equal(C, A @ B)
 
 
 def test_a_matrix_is_repeated_for_a_stack(cublas, rng):
     A, B, C = rng.integers(0, 5, (3, 4, 5)).astype(float), rng.integers(0, 5, (5, 2)).astype(float), np.empty((3, 4, 2))
     repeated = np.broadcast_to(B, (3, 5, 2))
-    assert classical.multiply(make_plan(sr.plus_times, "float64"), Held(C), Held(A), Held(repeated), accumulate=False)
+    assert classical.multiply(
+        make_plan(sr.plus_times, "float64"), HostArray(C), HostArray(A), HostArray(repeated), accumulate=False
+    )
     np.testing.assert_array_equal(C, A @ B)
 
 
@@ -107,16 +109,18 @@ def test_a_matrix_is_repeated_for_a_stack(cublas, rng):
 def test_other_layouts_are_left_to_our_kernels(layout, cublas):
     X = REFUSED[layout](np.zeros((5, 5)))
     plan, Y, C = make_plan(sr.plus_times, "float64"), np.zeros((X.shape[1], 4)), np.zeros((X.shape[0], 4))
-    assert not classical.multiply(plan, Held(C), Held(X), Held(Y), accumulate=False)
+    assert not classical.multiply(plan, HostArray(C), HostArray(X), HostArray(Y), accumulate=False)
 
 
 def test_what_is_not_classical(cublas):
     X = np.zeros((4, 4))
     for semiring, dtype in (("min_plus", "float64"), ("plus_times", "int32")):
         plan, array = make_plan(sr.CATALOGUE[semiring], dtype), X.astype(dtype)
-        assert not classical.multiply(plan, Held(array.copy()), Held(array), Held(array), accumulate=False)
+        assert not classical.multiply(
+            plan, HostArray(array.copy()), HostArray(array), HostArray(array), accumulate=False
+        )
     plan = make_plan(sr.plus_times, "float64")
-    assert not classical.multiply(plan, Held(X), Held(X[:, :0]), Held(X[:0]), accumulate=False), (
+    assert not classical.multiply(plan, HostArray(X), HostArray(X[:, :0]), HostArray(X[:0]), accumulate=False), (
         "k = 0: cuBLAS is not asked"
     )
 
@@ -126,13 +130,13 @@ def test_a_stream_that_is_captured_takes_no_cublas(cublas, monkeypatch):
         raise NotImplementedError
 
     monkeypatch.setattr(sys.modules["cupy_backends.cuda.libs"].cublas, "gemmStridedBatchedEx", refuse)
-    X = Held(np.zeros((4, 4)))
+    X = HostArray(np.zeros((4, 4)))
     assert not classical.multiply(make_plan(sr.plus_times, "float64"), X, X, X, accumulate=False)
 
 
 def test_without_the_library(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy_backends", None)
     classical._is_classical.cache_clear()
-    X = Held(np.zeros((4, 4)))
+    X = HostArray(np.zeros((4, 4)))
     assert not classical.multiply(make_plan(sr.plus_times, "float64"), X, X, X, accumulate=False)
     classical._is_classical.cache_clear()

@@ -96,7 +96,7 @@ class Code:
     """Counts of the instructions of a kernel's steady loop and of its whole machine code, and its registers."""
 
     loop: collections.Counter
-    whole: collections.Counter
+    all_instructions: collections.Counter
     registers: int
 
 
@@ -118,7 +118,7 @@ def codes(tmp_path_factory) -> Callable[[str], dict[str, Code]]:
         pytest.skip("nvdisasm is not installed: pip install nvidia-cuda-nvdisasm")
 
     @functools.cache
-    def of(target: str) -> dict[str, Code]:
+    def code_of(target: str) -> dict[str, Code]:
         folder = tmp_path_factory.mktemp("cubin")
         names = FULL if target == "sm_90a" and tiers.selected_tier != "exhaustive" else TARGETS[target]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join([ROOT, *filter(None, sys.path)])}
@@ -128,7 +128,7 @@ def codes(tmp_path_factory) -> Callable[[str], dict[str, Code]]:
         listings = (disassemble((folder / f"{index}.cubin").read_bytes(), tool) for index in range(len(names)))
         return dict(zip(names, map(read, listings), strict=True))
 
-    return of
+    return code_of
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def test_nothing_is_spilled(codes, target, name):
 
     if name in SMALL:
         assert codes(target)[name].registers <= 64
-        assert not codes(target)[name].whole["LDL"]
+        assert not codes(target)[name].all_instructions["LDL"]
         return
     tile = getattr(tiles, re.search(r"'(_\w+)'$", KERNELS[name])[1])
     assert codes(target)[name].registers <= min(255, 65_536 // (tile.min_blocks * tile.threads) // 8 * 8)
@@ -200,13 +200,17 @@ def test_pivots_cost_a_compare_and_a_select_a_tile(code):
 
 @pytest.mark.full
 def test_only_a_contraction_that_is_asked_for(code):
-    assert not [name for name, kernel in code.items() if kernel.whole["FFMA"] and name != "plus_times contracted"]
+    assert not [
+        name for name, kernel in code.items() if kernel.all_instructions["FFMA"] and name != "plus_times contracted"
+    ]
 
 
 @pytest.mark.full
 def test_the_copies_are_asynchronous_and_wide(code):
     kernel = code["float32 non-negative"]
-    assert kernel.whole["LDGSTS"] == 4 * (8 + 4)  # a stage: A by words, on the way to its transpose, B by 16 bytes
+    assert kernel.all_instructions["LDGSTS"] == 4 * (
+        8 + 4
+    )  # a stage: A by words, on the way to its transpose, B by 16 bytes
     assert kernel.loop["LDS"] == 16 * (8 + 8) // 4
 
 

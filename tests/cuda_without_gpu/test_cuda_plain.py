@@ -47,7 +47,7 @@ def test_a_tile_covers_its_block_and_a_warp_its_part():
 
 
 @pytest.mark.parametrize(
-    ("change", "why"),
+    ("change", "reason"),
     [
         ({"tile_m": 96}, "not whole warps of rows"),
         ({"thread_n": 6}, "no vectors of 16 bytes"),
@@ -58,8 +58,8 @@ def test_a_tile_covers_its_block_and_a_warp_its_part():
         ({"tile_m": 1024, "tile_n": 1024}, "too many threads"),
     ],
 )
-def test_what_makes_a_tile_invalid(change, why):
-    assert not replace(TABLE["_LARGE"], **change).is_valid(4), why
+def test_what_makes_a_tile_invalid(change, reason):
+    assert not replace(TABLE["_LARGE"], **change).is_valid(4), reason
 
 
 FORMATS = [
@@ -116,11 +116,11 @@ class OnHost:
         self.data = SimpleNamespace(ptr=array.ctypes.data)
 
 
-def placed(array):
+def placement(array):
     return Placement.of(OnHost(array))
 
 
-def aligned(shape, dtype):
+def aligned_array(shape, dtype):
     """A C-ordered array whose first byte is a multiple of 256."""
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     memory = np.zeros(size + 256, np.uint8)
@@ -129,38 +129,38 @@ def aligned(shape, dtype):
 
 
 def test_how_an_operand_is_copied():
-    matrix = aligned((64, 64), np.float32)
-    assert placed(matrix).copy == "vector"
-    assert placed(matrix[::-1]).copy == "vector"
-    assert placed(matrix[::2, 4:60]).copy == "vector"
-    assert placed(matrix[:, 1:61]).copy == "any"  # not on 16 bytes
-    assert placed(matrix[:, :62]).copy == "any"  # not in whole 16 bytes
-    assert placed(aligned((64, 62), np.float32)[:, :60]).copy == "any"  # the second row is not on 16 bytes
-    assert placed(matrix.T).copy == "word"
-    assert placed(matrix.T[:61, :7]).copy == "word"
-    assert placed(matrix[::2, ::3]).copy == "any"
-    assert placed(matrix[:, ::-1]).copy == "any"
-    assert placed(aligned((64, 62), np.float64)).copy == "vector"  # two to 16 bytes
+    matrix = aligned_array((64, 64), np.float32)
+    assert placement(matrix).copy == "vector"
+    assert placement(matrix[::-1]).copy == "vector"
+    assert placement(matrix[::2, 4:60]).copy == "vector"
+    assert placement(matrix[:, 1:61]).copy == "any"  # not on 16 bytes
+    assert placement(matrix[:, :62]).copy == "any"  # not in whole 16 bytes
+    assert placement(aligned_array((64, 62), np.float32)[:, :60]).copy == "any"  # the second row is not on 16 bytes
+    assert placement(matrix.T).copy == "word"
+    assert placement(matrix.T[:61, :7]).copy == "word"
+    assert placement(matrix[::2, ::3]).copy == "any"
+    assert placement(matrix[:, ::-1]).copy == "any"
+    assert placement(aligned_array((64, 62), np.float64)).copy == "vector"  # two to 16 bytes
 
 
 def test_how_an_operand_is_widened():
-    matrix = aligned((64, 64), np.int16)
-    assert placed(matrix).splat == "pieces"
-    assert placed(matrix[:, 8:56]).splat == "pieces"
-    assert placed(matrix[:, 1:57]).splat == "splat"
-    assert placed(matrix[:, :62]).splat == "splat"
-    assert placed(matrix.T).splat == "splat"
-    assert placed(aligned((64, 64), np.int32)).splat == "splat"  # packed truth values: k counts bits
+    matrix = aligned_array((64, 64), np.int16)
+    assert placement(matrix).splat == "pieces"
+    assert placement(matrix[:, 8:56]).splat == "pieces"
+    assert placement(matrix[:, 1:57]).splat == "splat"
+    assert placement(matrix[:, :62]).splat == "splat"
+    assert placement(matrix.T).splat == "splat"
+    assert placement(aligned_array((64, 64), np.int32)).splat == "splat"  # packed truth values: k counts bits
 
 
 def test_what_no_kernel_can_read_is_refused():
     """An element at an address that its size does not divide ends the work of a process on a GPU."""
-    memory = aligned((400,), np.uint8)
+    memory = aligned_array((400,), np.uint8)
     records = np.zeros(5, [("weight", np.float64), ("kind", np.int32)])["weight"]  # 12 bytes apart
     for array in (memory[1:-7].view(np.float64).reshape(7, 7), records[:, None]):
         with pytest.raises(DeviceError, match="addresses that 8, their size in bytes, does not divide"):
-            placed(array)
-    assert placed(memory[8:].view(np.float64).reshape(7, 7)).address == 8
+            placement(array)
+    assert placement(memory[8:].view(np.float64).reshape(7, 7)).address == 8
 
 
 def test_pieces_cover_a_product():
@@ -176,43 +176,45 @@ def test_pieces_cover_a_product():
 
 
 def test_pairs_are_whole_words():
-    matrix = aligned((64, 64), np.float16)
-    assert placed(matrix).holds_pairs
-    assert placed(matrix[:, 2:62]).holds_pairs
-    assert not placed(matrix[:, 1:61]).holds_pairs
-    assert not placed(matrix[:, :61]).holds_pairs
-    assert not placed(matrix.T).holds_pairs
-    assert not placed(aligned((4, 63), np.float16)[:, :62]).holds_pairs
+    matrix = aligned_array((64, 64), np.float16)
+    assert placement(matrix).holds_pairs
+    assert placement(matrix[:, 2:62]).holds_pairs
+    assert not placement(matrix[:, 1:61]).holds_pairs
+    assert not placement(matrix[:, :61]).holds_pairs
+    assert not placement(matrix.T).holds_pairs
+    assert not placement(aligned_array((4, 63), np.float16)[:, :62]).holds_pairs
 
 
 def test_stacks():
-    stack = aligned((5, 64, 64), np.float32)
-    assert (placed(stack).count, placed(stack).step, placed(stack).shape) == (5, 4096, (64, 64))
-    assert placed(stack).copy == "vector"
-    assert placed(stack[::2]).step == 8192
-    assert placed(np.broadcast_to(stack[0], (9, 64, 64))).step == 0
-    assert placed(stack.swapaxes(1, 2)).copy == "word"
-    assert placed(aligned((5, 61, 64), np.float32)[:, :, :60]).copy == "vector"
-    assert placed(aligned((64, 5, 66), np.float32).swapaxes(0, 1)[:, :, :64]).copy == "any"  # the second on 8 bytes
-    halves = aligned((5, 64, 64), np.int16)
-    assert placed(halves).holds_pairs
-    assert (placed(halves).as_pairs.step, placed(halves).as_pairs.shape, placed(halves).as_pairs.itemsize) == (
+    stack = aligned_array((5, 64, 64), np.float32)
+    assert (placement(stack).count, placement(stack).step, placement(stack).shape) == (5, 4096, (64, 64))
+    assert placement(stack).copy == "vector"
+    assert placement(stack[::2]).step == 8192
+    assert placement(np.broadcast_to(stack[0], (9, 64, 64))).step == 0
+    assert placement(stack.swapaxes(1, 2)).copy == "word"
+    assert placement(aligned_array((5, 61, 64), np.float32)[:, :, :60]).copy == "vector"
+    assert (
+        placement(aligned_array((64, 5, 66), np.float32).swapaxes(0, 1)[:, :, :64]).copy == "any"
+    )  # the second on 8 bytes
+    halves = aligned_array((5, 64, 64), np.int16)
+    assert placement(halves).holds_pairs
+    assert (placement(halves).as_pairs.step, placement(halves).as_pairs.shape, placement(halves).as_pairs.itemsize) == (
         2048,
         (64, 32),
         4,
     )
-    assert placed(halves).splat == "pieces"
+    assert placement(halves).splat == "pieces"
     uneven = np.lib.stride_tricks.as_strided(halves, (5, 32, 32), (2 * 2049, 128, 2))
-    assert not placed(uneven).holds_pairs
-    assert placed(uneven).splat == "splat"
+    assert not placement(uneven).holds_pairs
+    assert placement(uneven).splat == "splat"
 
 
 def test_when_a_product_is_transposed():
-    matrix = aligned((64, 64), np.float32)
-    assert not placed(matrix).is_column_major
-    assert placed(matrix.T).is_column_major
-    assert not placed(matrix.T[:1]).is_column_major
-    assert placed(matrix.T).transposed == placed(matrix)
+    matrix = aligned_array((64, 64), np.float32)
+    assert not placement(matrix).is_column_major
+    assert placement(matrix.T).is_column_major
+    assert not placement(matrix.T[:1]).is_column_major
+    assert placement(matrix.T).transposed == placement(matrix)
 
 
 # ------------------------------------------------------------------------------------------------- rewritings
@@ -279,7 +281,7 @@ def row_major(m, n, itemsize):
     return Placement(0, (m, n), (n, 1), itemsize)
 
 
-def chosen(name, dtype, n=4096, **options):
+def choose_product(name, dtype, n=4096, **options):
     """The product and the tile for row-major operands of ``n`` words."""
     plan = make_plan(CATALOGUE[name], numpy_dtype(dtype), **options)
     call = call_for(plan, format_of(plan), accumulate=True)
@@ -290,32 +292,32 @@ def chosen(name, dtype, n=4096, **options):
 
 def test_what_differs_in_code_differs_in_its_key():
     products = [
-        chosen("min_plus", "float32"),
-        chosen("min_plus", "float32", nonnegative=True),
-        chosen("min_plus", "float32", n=1024),
-        chosen("min_plus", "float32", n=4095),
-        chosen("min_plus", "float64"),
-        chosen("max_plus", "float32"),
-        chosen("min_plus", "float16"),
-        chosen("min_plus", "bfloat16"),
-        chosen("min_plus", "int16"),
-        chosen("min_plus", "int16", nonnegative=True),
-        chosen("boolean", "bool", storage="bits"),
+        choose_product("min_plus", "float32"),
+        choose_product("min_plus", "float32", nonnegative=True),
+        choose_product("min_plus", "float32", n=1024),
+        choose_product("min_plus", "float32", n=4095),
+        choose_product("min_plus", "float64"),
+        choose_product("max_plus", "float32"),
+        choose_product("min_plus", "float16"),
+        choose_product("min_plus", "bfloat16"),
+        choose_product("min_plus", "int16"),
+        choose_product("min_plus", "int16", nonnegative=True),
+        choose_product("boolean", "bool", storage="bits"),
     ]
     assert len({repr(product) for product in products}) == len(products)
-    assert chosen("min_plus", "float32") == chosen("min_plus", "float32")
+    assert choose_product("min_plus", "float32") == choose_product("min_plus", "float32")
 
 
 def test_instructions_are_chosen_by_what_is_known():
-    product, tile = chosen("min_plus", "float32", nonnegative=True)
+    product, tile = choose_product("min_plus", "float32", nonnegative=True)
     assert (product.ordered_bits, product.copy_a, product.copy_b, tile) == (True, "word", "vector", TABLE["_LARGE"])
-    assert not chosen("min_plus", "float32")[0].ordered_bits
-    assert not chosen("max_times", "float32", nonnegative=True)[0].ordered_bits  # 0 · ∞ is NaN, and sorts last
-    assert chosen("lukasiewicz", "float32")[0].mul == "x + y - 1"
-    assert chosen("plus_times", "float32")[0].contract
-    assert chosen("min_plus", "int16", nonnegative=True)[0].copy_a == "pieces"
-    assert "where" in chosen("min_plus", "int32")[0].mul  # the sentinel, unless the facts keep it apart
-    assert chosen("min_plus", "int32", nonnegative=True)[0].mul == "x + y"
+    assert not choose_product("min_plus", "float32")[0].ordered_bits
+    assert not choose_product("max_times", "float32", nonnegative=True)[0].ordered_bits  # 0 · ∞ is NaN, and sorts last
+    assert choose_product("lukasiewicz", "float32")[0].mul == "x + y - 1"
+    assert choose_product("plus_times", "float32")[0].contract
+    assert choose_product("min_plus", "int16", nonnegative=True)[0].copy_a == "pieces"
+    assert "where" in choose_product("min_plus", "int32")[0].mul  # the sentinel, unless the facts keep it apart
+    assert choose_product("min_plus", "int32", nonnegative=True)[0].mul == "x + y"
 
 
 @pytest.fixture
@@ -333,7 +335,7 @@ def builds(tmp_path, monkeypatch):
 
 
 def test_machine_code_is_compiled_once(builds, tmp_path, monkeypatch):
-    product, tile = chosen("min_plus", "float32")
+    product, tile = choose_product("min_plus", "float32")
     first = cubins.cubin(product, tile, "sm_90a")
     assert cubins.cubin(product, tile, "sm_90a") == first
     assert len(builds) == 1
@@ -347,7 +349,7 @@ def test_machine_code_is_compiled_once(builds, tmp_path, monkeypatch):
 
 
 def test_a_damaged_entry_is_a_miss(builds, tmp_path):
-    product, tile = chosen("min_plus", "float32")
+    product, tile = choose_product("min_plus", "float32")
     right = cubins.cubin(product, tile, "sm_90a")
     (entry,) = tmp_path.glob("*.kernel")
     content = entry.read_bytes()

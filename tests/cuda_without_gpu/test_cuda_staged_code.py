@@ -47,7 +47,7 @@ def arithmetic(name, dtype, **facts):
     return arithmetic_of(make_plan(CATALOGUE[name], dtype, nonnegative=name == "min_plus", **facts))
 
 
-def compiled(file, arithmetic, defines=(), target="sm_90a"):
+def compile_kernels(file, arithmetic, defines=(), target="sm_90a"):
     """The machine code, (registers, bytes of spills) of each kernel."""
     cubin, log = compile_for(target, source(file, arithmetic, defines), arithmetic.options)
     found = re.findall(
@@ -75,7 +75,7 @@ PAPERS = [
 @pytest.mark.full
 @pytest.mark.parametrize(("file", "defines"), PAPERS)
 def test_the_kernels_of_the_papers(file, defines):
-    _, kernels = compiled(file, arithmetic("min_plus", "float32"), defines)
+    _, kernels = compile_kernels(file, arithmetic("min_plus", "float32"), defines)
     assert all(spills == 0 for _, spills in kernels.values())
     most = {"lund_smith.cu": 128}.get(file, 64)
     assert all(registers <= most for registers, _ in kernels.values())
@@ -98,23 +98,23 @@ def test_what_the_variants_of_staged_load_remove():
     registers."""
     ours = arithmetic("min_plus", "float32")
 
-    def found(name):
+    def counts_a_pair(name):
         chosen = KERNELS[name]
-        cubin, kernels = compiled(chosen.file, ours, chosen.defines)
+        cubin, kernels = compile_kernels(chosen.file, ours, chosen.defines)
         code = instructions_of(cubin, "doubly_dependent")
         minima = code["VIMNMX"] + code["VIMNMX3"]
         parts = (minima, code["LDS"], code["LDS.128"])
         return (*(round(part / code["FADD"], 1) for part in parts), kernels["doubly_dependent"][0])
 
-    assert found("lund_smith_unrolled")[:3] == (0.5, 0.3, 0.2)
-    assert found("lund_smith")[:3] == (1, 0.6, 0)
-    assert found("lund_smith_reread")[:3] == (1, 1.1, 0)
-    assert found("lund_smith_reread")[3] == 128  # a quarter of the threads of a multiprocessor
-    assert found("lund_smith_paired")[:3] == (0.5, 0.6, 0)
-    assert found("lund_smith_wide")[:3] == (1, 0, 0.1)
-    assert found("lund_smith_wide_paired")[:3] == (0.5, 0, 0.1)
-    assert found("lund_smith_all")[:3] == (0.5, 0, 0.1)
-    assert all(found(name)[3] <= 64 for name in ("lund_smith", "lund_smith_wide_paired", "lund_smith_all"))
+    assert counts_a_pair("lund_smith_unrolled")[:3] == (0.5, 0.3, 0.2)
+    assert counts_a_pair("lund_smith")[:3] == (1, 0.6, 0)
+    assert counts_a_pair("lund_smith_reread")[:3] == (1, 1.1, 0)
+    assert counts_a_pair("lund_smith_reread")[3] == 128  # a quarter of the threads of a multiprocessor
+    assert counts_a_pair("lund_smith_paired")[:3] == (0.5, 0.6, 0)
+    assert counts_a_pair("lund_smith_wide")[:3] == (1, 0, 0.1)
+    assert counts_a_pair("lund_smith_wide_paired")[:3] == (0.5, 0, 0.1)
+    assert counts_a_pair("lund_smith_all")[:3] == (0.5, 0, 0.1)
+    assert all(counts_a_pair(name)[3] <= 64 for name in ("lund_smith", "lund_smith_wide_paired", "lund_smith_all"))
 
 
 @pytest.mark.exhaustive
@@ -122,26 +122,28 @@ def test_what_the_variants_of_staged_load_remove():
 def test_other_architectures(target):
     ours = arithmetic("min_plus", "float32")
     for file, defines in (*PAPERS, (FILE, look_ahead_shape(1024, ours).defines)):
-        for registers, spills in compiled(file, ours, defines, target)[1].values():
+        for registers, spills in compile_kernels(file, ours, defines, target)[1].values():
             assert registers <= 255
             assert spills == 0
-    assert all(spills <= 16 for _, spills in compiled(stacks.FILE, ours, stacks.defines(ours), target)[1].values())
+    assert all(
+        spills <= 16 for _, spills in compile_kernels(stacks.FILE, ours, stacks.defines(ours), target)[1].values()
+    )
     for n in (64, 128):
         chosen = block_kernel(n, ours)
-        _, kernels = compiled(chosen.file, ours, chosen.defines, target)
+        _, kernels = compile_kernels(chosen.file, ours, chosen.defines, target)
         assert kernels["close_block"][1] <= (16 if n == 64 else 160)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    "which",
+    "operation",
     full(lambda which: which.name == "copy", [x for x in vars(device_kernels).values() if isinstance(x, passes.Pass)]),
     ids=lambda x: x.name,
 )
-def test_passes(which):
+def test_passes(operation):
     """Four loads of 16 bytes are under way before the first is waited for."""
     for target, size in (*((target, 4) for target in OTHERS), *(("sm_90a", size) for size in (1, 2, 8, 4))):
-        cubin, log = compile_for(target, passes.source(which, np.dtype(f"{which.kind}{size}")), ("-std=c++17",))
+        cubin, log = compile_for(target, passes.source(operation, np.dtype(f"{operation.kind}{size}")), ("-std=c++17",))
         assert "0 bytes spill stores" in log
     tool = find_disassembler()
     if tool is not None:
@@ -159,7 +161,7 @@ def test_passes(which):
     ),
 )
 def test_the_fronts_and_sweeps_of_a_factor(name, dtype, defines):
-    _, kernels = compiled("elimination.cu", arithmetic(name, dtype), defines)
+    _, kernels = compile_kernels("elimination.cu", arithmetic(name, dtype), defines)
     assert set(kernels) == {"reduce", "ascend", "gather", "spread", "descend"}
     assert all(spills == 0 and registers <= 80 for registers, spills in kernels.values())
 
@@ -193,7 +195,7 @@ def test_the_look_at_the_entries():
 def test_look_ahead(name, dtype, n, expected, spills):
     ours = arithmetic(name, dtype)
     shape = look_ahead_shape(n, ours)
-    cubin, kernels = compiled(FILE, ours, shape.defines)
+    cubin, kernels = compile_kernels(FILE, ours, shape.defines)
     ((registers, spilled),) = kernels.values()
     assert registers <= 128  # 512 threads on a multiprocessor
     assert spilled <= spills
@@ -227,7 +229,7 @@ def test_look_ahead(name, dtype, n, expected, spills):
 def test_close_block(name, dtype, n, pivots):
     ours = arithmetic(name, dtype)
     chosen = block_kernel(n, ours, pivots=pivots)
-    cubin, kernels = compiled(chosen.file, ours, chosen.defines)
+    cubin, kernels = compile_kernels(chosen.file, ours, chosen.defines)
     ((registers, spilled),) = kernels.values()
     in_pairs = chosen.file == "close_pairs.cu"
     warps = -(-chosen.threads[0] * chosen.threads[1] // 32)
@@ -259,7 +261,7 @@ def test_close_block(name, dtype, n, pivots):
 )
 def test_stacks(name, dtype, expected, spills):
     ours = arithmetic(name, dtype)
-    cubin, kernels = compiled(stacks.FILE, ours, stacks.defines(ours))
+    cubin, kernels = compile_kernels(stacks.FILE, ours, stacks.defines(ours))
     blocks = 2 if dtype == "float64" else 4
     assert all(registers <= 65_536 // 256 // blocks for registers, _ in kernels.values())
     assert all(spilled <= spills for _, spilled in kernels.values())
@@ -273,7 +275,7 @@ def test_stacks(name, dtype, expected, spills):
 def test_packed_bits():
     ours = arithmetic_of(make_plan(CATALOGUE["boolean"], "bool", storage="bits"))
     chosen = block_kernel(200, ours)
-    _, kernels = compiled(chosen.file, ours, chosen.defines)
+    _, kernels = compile_kernels(chosen.file, ours, chosen.defines)
     assert kernels["close_block"][1] == 0
 
 

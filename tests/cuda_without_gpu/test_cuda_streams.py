@@ -38,11 +38,11 @@ class Stream:
         Stream.current.pop()
 
     def record(self, event):
-        event.after = self, len(self.work)
+        event.position = self, len(self.work)
         return event
 
     def wait_event(self, event):
-        self.work.append(event.after)
+        self.work.append(event.position)
 
 
 @pytest.fixture
@@ -163,8 +163,10 @@ def test_products_of_cublas_keep_to_one_stream_and_are_not_recorded(backend, mai
     assert main.work == [plan] * 3
 
 
-@pytest.mark.parametrize(("dtype", "least"), [("float32", True), ("float64", False), ("int64", False), ("int16", True)])
-def test_a_device_that_grants_little_shared_memory(backend, monkeypatch, dtype, least):
+@pytest.mark.parametrize(
+    ("dtype", "has_look_ahead"), [("float32", True), ("float64", False), ("int64", False), ("int16", True)]
+)
+def test_a_device_that_grants_little_shared_memory(backend, monkeypatch, dtype, has_look_ahead):
     """48 KiB are too few for elements of 8 bytes; few rows are closed in the registers of one block anywhere.
 
     The 99 KiB of consumer cards are too few for the look-ahead kernel on elements of 8 bytes, and enough for two
@@ -173,7 +175,7 @@ def test_a_device_that_grants_little_shared_memory(backend, monkeypatch, dtype, 
     plan = make_plan(CATALOGUE["min_plus"], dtype)
     for beside in (False, True):
         assert kernels.is_closed_in_stages(arithmetic_of(plan), 99 << 10, beside) is (plan.dtype.itemsize == 8)
-    for granted, expected in ((48 << 10, least), (99 << 10, True), (163 << 10, True)):
+    for granted, expected in ((48 << 10, has_look_ahead), (99 << 10, True), (163 << 10, True)):
         monkeypatch.setattr(limits, "max_shared_memory", lambda granted=granted: granted)
         for n, found in ((0, False), (1, True), (104, True), (129, expected), (1024, expected), (5000, expected)):
             assert backend.can_close(plan, n) is found, (granted, n)
@@ -247,9 +249,9 @@ def test_a_recording_has_streams_of_its_own(streams, main, monkeypatch):
     plan = make_plan(CATALOGUE["min_plus"], "float32")
     usual = []
 
-    def use(seen):
+    def use(used_streams):
         with streams.CudaStreams() as lanes:
-            lanes.run(1, lambda: seen.append(Stream.current[-1]), ())
+            lanes.run(1, lambda: used_streams.append(Stream.current[-1]), ())
 
     use(usual)
     used = []

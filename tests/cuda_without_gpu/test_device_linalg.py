@@ -47,10 +47,10 @@ def entries(rng, dtype, shape, *, low=-9):
     return values
 
 
-def same(found, expected):
-    assert isinstance(found, fake_cupy.Array)
-    assert (found.dtype, found.shape) == (np.asarray(expected).dtype, np.shape(expected))
-    np.testing.assert_array_equal(found.values, expected)
+def assert_same(actual, expected):
+    assert isinstance(actual, fake_cupy.Array)
+    assert (actual.dtype, actual.shape) == (np.asarray(expected).dtype, np.shape(expected))
+    np.testing.assert_array_equal(actual.values, expected)
 
 
 # ------------------------------------------------------------------------------------------------- the look
@@ -202,7 +202,9 @@ def test_what_no_kernel_can_read_is_refused(cp):
     memory = memory[-memory.ctypes.data % 8 :][:200]
     with pytest.raises(DeviceError, match="B has elements at addresses that 8, their size in bytes, does not divide"):
         sr.matmul(cp.zeros((3, 3)), fake_cupy.Array(memory[1:73].view(np.float64).reshape(3, 3)))
-    same(sr.matmul(fake_cupy.Array(memory[8:80].view(np.float64).reshape(3, 3)), cp.zeros((3, 3))), np.zeros((3, 3)))
+    assert_same(
+        sr.matmul(fake_cupy.Array(memory[8:80].view(np.float64).reshape(3, 3)), cp.zeros((3, 3))), np.zeros((3, 3))
+    )
 
 
 # ------------------------------------------------------------------------------------------------- entry by entry
@@ -281,7 +283,7 @@ def test_integers_are_truth_values_and_without_check_nothing_waits(cp, call):
     expected = call(ones.astype(bool), np.eye(2, dtype=bool), "boolean")
     for check in (True, False):
         fake_cupy.Array.waits = 0
-        same(call(cp.asarray(ones), cp.asarray(np.eye(2, dtype=np.int8)), "boolean", check=check), expected)
+        assert_same(call(cp.asarray(ones), cp.asarray(np.eye(2, dtype=np.int8)), "boolean", check=check), expected)
         assert (fake_cupy.Array.waits > 0) == check
     call(cp.asarray(3 * ones), cp.asarray(np.eye(2, dtype=np.int8)), "boolean", check=False)
     assert not fake_cupy.Array.waits
@@ -302,16 +304,16 @@ STACKS = [
 def test_stacks_are_few_launches(left, right, launches, device, rng):
     cp, backend = device
     A, B = entries(rng, "float32", (*left, 2, 3)), entries(rng, "float32", (*right, 3, 4))
-    same(sr.matmul(cp.asarray(A), cp.asarray(B), check=False), sr.matmul(A, B))
+    assert_same(sr.matmul(cp.asarray(A), cp.asarray(B), check=False), sr.matmul(A, B))
     assert backend.calls == launches
 
 
 def test_a_stack_times_one_matrix_is_one_tall_product(device, rng):
     cp, backend = device
     A, B = entries(rng, "float32", (4, 3, 2, 3)), entries(rng, "float32", (3, 4))
-    same(sr.matmul(cp.asarray(A), cp.asarray(B)), sr.matmul(A, B))
+    assert_same(sr.matmul(cp.asarray(A), cp.asarray(B)), sr.matmul(A, B))
     assert backend.calls == 1
-    same(sr.matmul(cp.asarray(A)[:, ::2], cp.asarray(B)), sr.matmul(A[:, ::2], B))
+    assert_same(sr.matmul(cp.asarray(A)[:, ::2], cp.asarray(B)), sr.matmul(A[:, ::2], B))
 
 
 # ------------------------------------------------------------------------------------------------- where arrays live
@@ -333,7 +335,7 @@ def test_results_live_where_the_operands_do(cp, rng):
         lambda X, **o: sr.dot(X[0], X[1], **o),
     ):
         expected = call(A)
-        same(call(cp.asarray(A)), expected)
+        assert_same(call(cp.asarray(A)), expected)
         moved = call(A, device="cuda")
         assert type(moved) is type(expected)
         np.testing.assert_array_equal(moved, expected)
@@ -398,7 +400,7 @@ def test_a_matrix_of_bits_on_a_device(cp, rng):
     assert (~there).to_host() == ~host
     assert there[5:9, 32:].to_host() == host[5:9, 32:]
     assert sr.BitMatrix(there.words, there.shape) == there
-    same(there.unpack(), A)
+    assert_same(there.unpack(), A)
     there[0, 0], host[0, 0] = True, True
     there[:, 32:64] = False
     assert there.count() < host.count()

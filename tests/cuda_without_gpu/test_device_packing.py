@@ -27,7 +27,7 @@ def on_host(monkeypatch):
             f"for (long long i = 0; i < size; ++i) {{ {_TYPES[out_type]} &{out} = out[i]; {code}; }} }}\n",
         )
 
-        def each(array, columns, width, result):
+        def run_on_host(array, columns, width, result):
             assert (array.dtype, result.dtype) == (np.dtype(raw_type), np.dtype(out_type))
             found = np.ascontiguousarray(result).copy()
             numbers = np.int64(columns), np.int64(width)
@@ -35,7 +35,7 @@ def on_host(monkeypatch):
             kernels.launch("each", (1, 1, 1), (1, 1, 1), arguments)
             result[...] = found
 
-        return each
+        return run_on_host
 
     monkeypatch.setattr(packing, "load_cupy", lambda: SimpleNamespace(empty=np.empty, ElementwiseKernel=elementwise))
     for kernel in (packing._pack_kernel, packing._unpack_kernel):

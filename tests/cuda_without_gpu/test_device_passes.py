@@ -31,7 +31,7 @@ class OnHost(np.ndarray):
         return self._Data(self)
 
 
-def aligned(shape, dtype, offset=0):
+def aligned_array(shape, dtype, offset=0):
     """An array from an address that 16 divides, or ``offset`` elements further."""
     dtype = np.dtype(dtype)
     memory = np.zeros(int(np.prod(shape)) * dtype.itemsize + 16 * dtype.itemsize + 16, np.uint8)
@@ -115,15 +115,15 @@ SHAPES = [(1, 1), (3, 5), (64, 64), (33, 70), (5, 4096), (7, 9, 11)]
 
 def views(rng, shape, dtype):
     """Yield arrays of one shape in every layout that launches distinguish, and the number of rows of a dense launch."""
-    one = aligned(shape, dtype)
+    one = aligned_array(shape, dtype)
     yield one, 1
-    yield aligned(shape[::-1], dtype).T, 1
-    yield aligned(shape, dtype, offset=1), 0
+    yield aligned_array(shape[::-1], dtype).T, 1
+    yield aligned_array(shape, dtype, offset=1), 0
     if len(shape) == 2:
         lanes = 16 // one.itemsize
         wide = -(-shape[1] // lanes) * lanes + lanes
-        yield aligned((shape[0], wide), dtype)[:, : shape[1]], 1 if shape[0] == 1 else shape[0]
-        yield aligned((shape[0], 2 * shape[1]), dtype)[:, ::2], 1 if max(shape) == 1 else 0
+        yield aligned_array((shape[0], wide), dtype)[:, : shape[1]], 1 if shape[0] == 1 else shape[0]
+        yield aligned_array((shape[0], 2 * shape[1]), dtype)[:, ::2], 1 if max(shape) == 1 else 0
 
 
 @pytest.mark.full
@@ -175,13 +175,13 @@ def test_statements_about_integers(dtype, launches, rng):
 @needs_compiler
 def test_the_order_of_floats(launches, rng):
     floats = np.array([-np.inf, -2.5, -1e-40, -0.0, 0.0, 1e-40, 1.0, 3.0, np.inf], np.float32)
-    bits = aligned(floats.shape, np.int32)
+    bits = aligned_array(floats.shape, np.int32)
     bits[...] = floats.view(np.int32)
     kernels.in_order(bits, bits, [(int(bits[4]), 2**31 - 1), (12, 12)], False)
     order = np.delete(bits, 4)
     assert (np.diff(order.astype(np.int64)) > 0).all()
     assert bits[4] == 2**31 - 1
-    other = aligned(floats.shape, np.int32)
+    other = aligned_array(floats.shape, np.int32)
     kernels.in_order(bits, other, [(2**31 - 1, 0), (12, 12)], True)
     np.testing.assert_array_equal(other, floats.view(np.int32))
     bits[...] = other
@@ -204,5 +204,5 @@ def test_copies(dtype, launches, rng):
                 np.testing.assert_array_equal(out, given)
     dense = [rows for _, rows in launches]
     assert {0, 1, 64} <= set(dense)
-    empty = aligned((0, 4), dtype)
+    empty = aligned_array((0, 4), dtype)
     kernels.copy(empty, empty)

@@ -75,17 +75,17 @@ def test_several_gpus_are_handed_on(device, edges, monkeypatch):
 
 @pytest.mark.parametrize("command", ["closure", "paths"])
 @pytest.mark.parametrize(
-    ("name", "count", "why"),
+    ("name", "count", "message"),
     [
         ("cuda:1", 1, "there is no GPU cuda:1: the driver finds cuda:0"),
         ("cuda:0,cuda:7", 4, "there is no GPU cuda:7: the driver finds cuda:0 to cuda:3"),
     ],
 )
-def test_a_gpu_that_is_not_there(command, name, count, why, device, edges, monkeypatch, capsys):
+def test_a_gpu_that_is_not_there(command, name, count, message, device, edges, monkeypatch, capsys):
     """The command says so before it reads the network."""
     count_gpus(monkeypatch, device, count)
     assert main([command, "none.csv", "--device", name]) == 2
-    assert capsys.readouterr() == ("", f"semiring: error: {why}\n")
+    assert capsys.readouterr() == ("", f"semiring: error: {message}\n")
 
 
 def test_a_method_that_does_not_run_there(device, edges, monkeypatch, capsys):

@@ -34,29 +34,29 @@ CASES = full(
 )
 
 
-class There(np.ndarray):
+class DeviceArray(np.ndarray):
     """An array "on a GPU"."""
 
     def get(self):
         return self.view(np.ndarray).copy()
 
 
-def there(array):
-    return np.asarray(array).view(There)
+def to_device(array):
+    return np.asarray(array).view(DeviceArray)
 
 
 @pytest.fixture(scope="module")
-def compiled():
+def kernel_cache():
     return {}
 
 
 @pytest.fixture
-def device(monkeypatch, compiled):
+def device(monkeypatch, kernel_cache):
     """Arrays and kernels of the host in the place of those of a GPU; the list of the arrays that are on their way."""
     coming = []
 
     def bring(x):
-        coming.append(there(np.array(x)))
+        coming.append(to_device(np.array(x)))
         return coming[-1]
 
     stream = SimpleNamespace(synchronize=coming.clear)
@@ -68,25 +68,26 @@ def device(monkeypatch, compiled):
     xp = SimpleNamespace(
         cuda=cuda,
         asarray=bring,
-        empty=lambda shape, dtype: there(np.empty(shape, dtype)),
-        full=lambda shape, value, dtype: there(np.full(shape, value, dtype)),
+        empty=lambda shape, dtype: to_device(np.empty(shape, dtype)),
+        full=lambda shape, value, dtype: to_device(np.full(shape, value, dtype)),
     )
 
     def kernel(plan, name, *defines):
         key = arithmetic_of(plan), defines
-        if key not in compiled:
-            compiled[key] = HostKernels(source("elimination.cu", *key))
+        if key not in kernel_cache:
+            kernel_cache[key] = HostKernels(source("elimination.cu", *key))
 
         def launch(grid, threads, arguments):
             given = [
-                None if isinstance(x, int) else x.view(np.ndarray) if isinstance(x, There) else x for x in arguments
+                None if isinstance(x, int) else x.view(np.ndarray) if isinstance(x, DeviceArray) else x
+                for x in arguments
             ]
-            compiled[key].launch(name, (*grid, 1, 1)[:3], (*threads, 1, 1)[:3], given)
+            kernel_cache[key].launch(name, (*grid, 1, 1)[:3], (*threads, 1, 1)[:3], given)
 
         return launch
 
     def is_there(x):
-        return isinstance(x, There)
+        return isinstance(x, DeviceArray)
 
     monkeypatch.setattr("semiring.arrays.device.load_cupy", lambda what="": xp)
     monkeypatch.setattr("semiring.arrays.device.free_device_memory", lambda: 1 << 22)
@@ -130,10 +131,10 @@ def test_what_a_factor_keeps_there_has_come(device, rng):
     F.solve(np.ones(150))
     F.table([3], [5, 7])
 
-    def arrays(held):
-        if isinstance(held, dict | list | tuple):
-            return [array for part in (held.values() if isinstance(held, dict) else held) for array in arrays(part)]
-        return [held] if isinstance(held, There) else []
+    def arrays(value):
+        if isinstance(value, dict | list | tuple):
+            return [array for part in (value.values() if isinstance(value, dict) else value) for array in arrays(part)]
+        return [value] if isinstance(value, DeviceArray) else []
 
     (tree,) = F._analysis.device_copies.values()
     kept = arrays(vars(tree))
@@ -163,7 +164,7 @@ def test_answers_are_those_of_the_host(name, dtype, n, device, rng):
         same(F.rows(reduce=lambda block: block[:, 0]), host.closure()[:, 0])
         if sr.CATALOGUE[name].selective:
             same(F.rows(reduce="eccentricity"), host.rows(reduce="eccentricity"))
-        rows = there(np.empty((n, n), dtype))
+        rows = to_device(np.empty((n, n), dtype))
         F._placement.all_rows(F._numbers, F._numbers.plan, rows)
         inside = rows.view(np.ndarray)  # where integers have another "no path"
         none = inside == F._numbers.plan.zero

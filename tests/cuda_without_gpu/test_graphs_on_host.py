@@ -24,19 +24,19 @@ pytestmark = [needs_compiler, pytest.mark.full]
 
 
 @pytest.fixture(scope="module")
-def compiled():
+def kernel_cache():
     return {}
 
 
-class There(np.ndarray):
+class DeviceArray(np.ndarray):
     """An array "on a GPU"."""
 
     def get(self):
         return self.view(np.ndarray).copy()
 
 
-def there(array):
-    return np.asarray(array).view(There)
+def to_device(array):
+    return np.asarray(array).view(DeviceArray)
 
 
 class Library(ModuleType):
@@ -44,27 +44,27 @@ class Library(ModuleType):
 
     def __getattr__(self, name):
         function = getattr(np, name)
-        return function if isinstance(function, type) else lambda *given, **how: there(function(*given, **how))
+        return function if isinstance(function, type) else lambda *given, **how: to_device(function(*given, **how))
 
 
 @pytest.fixture
-def graphs(monkeypatch, compiled):
+def graphs(monkeypatch, kernel_cache):
     """`semiring.kernels.cuda.graphs` on arrays of the host."""
     library = Library("cupy")
-    library.asarray = lambda x: there(np.array(x))
+    library.asarray = lambda x: to_device(np.array(x))
     monkeypatch.setitem(sys.modules, "cupy", library)
     monkeypatch.delitem(sys.modules, "semiring.kernels.cuda.graphs", raising=False)
     module = import_module("semiring.kernels.cuda.graphs")
 
     def kernel(name, itemsize, kind, device):
         key = itemsize, kind
-        if key not in compiled:
+        if key not in kernel_cache:
             text = f"#define KIND {kind}\ntypedef {ENTRIES[itemsize]} U;\n{SOURCE}"
-            compiled[key] = HostKernels(text)
+            kernel_cache[key] = HostKernels(text)
 
         def launch(grid, threads, arguments, shared_mem=0):
             given = [x.view(np.ndarray) if isinstance(x, np.ndarray) else x for x in arguments]
-            compiled[key].launch(name, (*grid, 1, 1)[:3], (*threads, 1, 1)[:3], given)
+            kernel_cache[key].launch(name, (*grid, 1, 1)[:3], (*threads, 1, 1)[:3], given)
 
         return launch
 
@@ -104,14 +104,14 @@ def test_a_look(n, dtype, density, graphs, rng):
             if change == "one weight":
                 A[none != A] = A.dtype.type(-1 if A.dtype.kind == "i" else 3)
                 A[0, 0] = 2
-            found = graphs.scan_structure(there(A), none)
+            found = graphs.scan_structure(to_device(A), none)
             off = A[(none != A) & ~np.eye(n, dtype=bool)]
             assert found[0] == bool((A == A.T).all())
             assert found[1] == bool((np.tril(A, -1) != np.tril(np.full_like(A, none), -1)).any())
             assert found[2] == (none != A).sum()
             assert (found[3] is None) == (len(set(off.tolist())) != 1)
             assert found[3] is None or (found[3] == off[0] and found[3].dtype == A.dtype)
-            np.testing.assert_array_equal(graphs.edge_words(there(A), none), sr.pack(none != A).words)
+            np.testing.assert_array_equal(graphs.edge_words(to_device(A), none), sr.pack(none != A).words)
 
 
 @pytest.mark.parametrize(("n", "dtype"), [(1, "uint8"), (33, "int16"), (70, "float64"), (530, "float32")])
@@ -121,18 +121,18 @@ def test_panels_are_moved(n, dtype, graphs, rng):
     whole = A.base.copy()
     expected = A[order][:, order]
     out, _ = matrix(rng, n, dtype, 1.0, padding=5)
-    graphs.permute(there(out), order, there(A))
+    graphs.permute(to_device(out), order, to_device(A))
     np.testing.assert_array_equal(out, expected)
     turned = np.zeros((n, n + 2), dtype)
-    graphs.transpose(there(A), there(turned)[:, :n])
+    graphs.transpose(to_device(A), to_device(turned)[:, :n])
     np.testing.assert_array_equal(turned[:, :n], A.T)
-    part = there(np.zeros((max(1, n // 3), n), dtype))
-    graphs.transpose(there(A)[:, : len(part)], part)
+    part = to_device(np.zeros((max(1, n // 3), n), dtype))
+    graphs.transpose(to_device(A)[:, : len(part)], part)
     np.testing.assert_array_equal(part, A[:, : len(part)].T)
-    graphs.permute(there(A), order)
+    graphs.permute(to_device(A), order)
     np.testing.assert_array_equal(A, expected)
     np.testing.assert_array_equal(A.base[:, n:], whole[:, n:])
-    graphs.mirror(there(A))
+    graphs.mirror(to_device(A))
     np.testing.assert_array_equal(A, np.where(np.tri(n, k=-1, dtype=bool), expected.T, expected))
 
 
@@ -152,8 +152,8 @@ def test_hops(n, dtype, graphs, rng):
         expected = np.full((n, n), none, dtype)
         expected[np.isfinite(hops)] = 3 * hops[np.isfinite(hops)]
         lists = csr_array(edges)
-        for words in (None, there(sr.pack(edges).words)):
-            D = there(np.full((n, n + 1), 5, dtype))
+        for words in (None, to_device(sr.pack(edges).words)):
+            D = to_device(np.full((n, n + 1), 5, dtype))
             given = lists.indptr.astype(np.int64), lists.indices.astype(np.int32)
             graphs.count_hops(D[:, :n], *given, words, 3, np.dtype(dtype).type(none))
             np.testing.assert_array_equal(D[:, :n], expected)
@@ -177,11 +177,11 @@ def test_bottlenecks(n, dtype, graphs, rng):
             best, worst = (np.maximum, np.minimum) if largest else (np.minimum, np.maximum)
             for k in range(n):
                 expected = best(expected, worst(expected[:, k, None], expected[k]))
-            tails, heads, weights = graphs.spanning_edges(there(A), none, largest)
+            tails, heads, weights = graphs.spanning_edges(to_device(A), none, largest)
             np.testing.assert_array_equal(A[tails, heads], weights)
             order = np.argsort(weights, kind="stable")[:: -1 if largest else 1]
             row, which = order_forest(n, tails[order], heads[order])
-            D = there(np.zeros((n, n), dtype))
+            D = to_device(np.zeros((n, n), dtype))
             graphs.fill_bottlenecks(D, row, np.append(weights[order], none)[which], one, largest)
             np.testing.assert_array_equal(D, expected)
 

@@ -49,10 +49,10 @@ def hostile(rng, m, k, n):
 
 
 def sparse(rng, m, k, n):
-    def drawn(*shape):
+    def draw(*shape):
         return np.where(rng.random(shape) < 0.15, rng.normal(size=shape), -INF)
 
-    return drawn(m, k), drawn(k, n)
+    return draw(m, k), draw(k, n)
 
 
 def huge(rng, m, k, n):

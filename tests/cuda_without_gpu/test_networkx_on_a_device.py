@@ -27,7 +27,7 @@ def gpu(monkeypatch):
 
 
 @pytest.fixture
-def unloaded(monkeypatch):
+def unload_libraries(monkeypatch):
     for name in LOADED:
         monkeypatch.delitem(sys.modules, name, raising=False)
 
@@ -104,7 +104,7 @@ def test_the_configuration_is_automatic_and_small_graphs_stay_on_the_cpu():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_nothing_is_imported_where_no_library_of_gpus_is_loaded(kind, monkeypatch, unloaded):
+def test_nothing_is_imported_where_no_library_of_gpus_is_loaded(kind, monkeypatch, unload_libraries):
     def load():
         raise AssertionError("CuPy was looked for")
 
@@ -117,7 +117,7 @@ def test_nothing_is_imported_where_no_library_of_gpus_is_loaded(kind, monkeypatc
 
 
 @pytest.mark.parametrize("library", LOADED)
-def test_a_library_of_gpus_that_is_loaded(library, monkeypatch, unloaded):
+def test_a_library_of_gpus_that_is_loaded(library, monkeypatch, unload_libraries):
     """A GPU is used where CuPy finds one."""
     module = SimpleNamespace(version=SimpleNamespace(cuda="13.0"))
     monkeypatch.setitem(sys.modules, library, module)

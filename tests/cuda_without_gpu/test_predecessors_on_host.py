@@ -41,16 +41,26 @@ def kernels_for():
 
 
 def predecessors(
-    kernels, plan, D, before, tolerance, *, threads=32, backwards=False, all_by_repair=False, bounded=False, longest=99
+    kernels,
+    plan,
+    D,
+    A,
+    tolerance,
+    *,
+    threads=32,
+    backwards=False,
+    all_by_repair=False,
+    drop_bounded_edges=False,
+    longest=99,
 ):
     """Search as `find_predecessors` does; return (pred, how many rows were repaired, failed).
 
-    bounded: leave out edges that end no path. longest: the length up to which a list is sorted. See
+    drop_bounded_edges: leave out edges that end no path. longest: the length up to which a list is sorted. See
     `semiring.kernels.cuda.predecessors.search`.
     """
     n = len(D)
     limits = np.array([*tolerance.tight, *tolerance.loose, *tolerance.bound])
-    matrices = (D, np.int64(n), before, np.int64(n), np.int32(n))
+    matrices = (D, np.int64(n), A, np.int64(n), np.int32(n))
     pieces, slices = -(-n // PIECE), -(-n // SLICE)
     counts, improves = np.empty((pieces, n), np.int32), np.zeros(1, np.int32)
     degrees, widths = np.empty(n, np.int32), np.empty(slices, np.int32)
@@ -70,7 +80,7 @@ def predecessors(
     best = worst = None
     count(best, worst)
     listed = int(degrees.sum())
-    if bounded:
+    if drop_bounded_edges:
         best, worst = np.empty(n, D.dtype), np.empty(n, D.dtype)
         launch("bounds", (slices, 1, 1), 512, limits, best, worst)
         count(best, worst)
@@ -100,9 +110,11 @@ def list_of(degrees, ends, j):
     return first, first + int(degrees[j]) * SLICE
 
 
-def check_list(plan, filled, ordered, places, is_sorted):
+def check_list(plan, unsorted_list, sorted_list, places, is_sorted):
     """Check that a list holds the same edges, first in the order of their tails, then sorted with the best first."""
-    (tails, weights), (tails_after, weights_after) = ([array[places] for array in pair] for pair in (filled, ordered))
+    (tails, weights), (tails_after, weights_after) = (
+        [array[places] for array in pair] for pair in (unsorted_list, sorted_list)
+    )
     assert (np.diff(tails) > 0).all()
     assert sorted(zip(tails, weights, strict=True)) == sorted(zip(tails_after, weights_after, strict=True))
     if is_sorted:

@@ -30,8 +30,8 @@ def padded(A):
     return whole, (whole, np.int64(whole.shape[1]), np.int32(words.shape[1]))
 
 
-def vertices(chosen):
-    return pack(chosen[None]).words[0].copy()
+def vertices(mask):
+    return pack(mask[None]).words[0].copy()
 
 
 def members(words, n):

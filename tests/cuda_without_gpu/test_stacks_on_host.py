@@ -28,19 +28,19 @@ pytestmark = needs_compiler
 class OnHost(np.ndarray):
     """An array whose address is where CuPy has it, and leads back to it."""
 
-    known: ClassVar = {}
+    arrays_by_address: ClassVar = {}
 
     @property
     def data(self):
-        self.known[self.ctypes.data] = self.view(np.ndarray)
+        self.arrays_by_address[self.ctypes.data] = self.view(np.ndarray)
         return SimpleNamespace(ptr=self.ctypes.data)
 
 
 #: Of the parameters that come with a launch: address, stage, address of the status and its first vertex.
 COMING = {
-    "first_pivots": (OnHost.known.get, OnHost.known.get, np.uint32),
-    "panels": (OnHost.known.get, np.int32),
-    "remainders": (OnHost.known.get, np.int32, OnHost.known.get, np.uint32),
+    "first_pivots": (OnHost.arrays_by_address.get, OnHost.arrays_by_address.get, np.uint32),
+    "panels": (OnHost.arrays_by_address.get, np.int32),
+    "remainders": (OnHost.arrays_by_address.get, np.int32, OnHost.arrays_by_address.get, np.uint32),
 }
 
 
@@ -49,7 +49,7 @@ def host(monkeypatch):
     """Kernels and arrays of the host in the place of those of a device: how they run, and what they did."""
     seen = SimpleNamespace(backwards=False, races=[], launches=[], compiled={}, looks=True)
 
-    def kernel(file, name, arithmetic, defines, shared):
+    def kernel(file, name, arithmetic, defines, shared_bytes):
         key = arithmetic, defines
         if key not in seen.compiled:
             seen.compiled[key] = HostKernels(source(file, arithmetic, defines), races=seen.looks)
@@ -62,7 +62,7 @@ def host(monkeypatch):
 
         return SimpleNamespace(kernel=launch)
 
-    def prepared(function, blocks, threads, parameters, shared):
+    def prepared(function, blocks, threads, parameters, shared_bytes):
         return PreparedOnHost(function, blocks, threads, parameters)
 
     monkeypatch.setattr(stacks, "compile_kernel", kernel)
@@ -74,10 +74,10 @@ def host(monkeypatch):
     stacks._launches.cache_clear()
     yield seen
     stacks._launches.cache_clear()
-    OnHost.known.clear()
+    OnHost.arrays_by_address.clear()
 
 
-def aligned(array):
+def aligned_copy(array):
     """A copy whose rows begin where 16 divides the address."""
     memory = np.empty(array.nbytes + 16, np.uint8)
     start = -memory.ctypes.data % 16
@@ -90,7 +90,7 @@ def stack_of(rng, name, dtype, count, n):
     return np.stack([to_kernel_form(entries(rng, name, dtype, (n, n), tame=True), name) for _ in range(count)])
 
 
-def closed(plan, stack):
+def close(plan, stack):
     expected = stack.copy()
     for one in expected:
         ReferenceBackend().close_block(replace(plan, status=Status()), one)
@@ -120,9 +120,9 @@ def test_stacks(host, rng, name, dtype, count, n, launches):
     plan = make_plan(CATALOGUE[name], dtype, nonnegative=name == "min_plus")
     stack = stack_of(rng, name, dtype, count, n) if count else np.empty((0, n, n), dtype)
     for host.backwards in (False, True):
-        found = aligned(stack)
+        found = aligned_copy(stack)
         stacks.close_stack(plan, found)
-        np.testing.assert_array_equal(found, closed(plan, stack))
+        np.testing.assert_array_equal(found, close(plan, stack))
         assert len(host.launches) == launches
         host.launches.clear()
     assert not host.races  # no block reads what another one of its launch writes
@@ -135,10 +135,10 @@ def test_the_same_bits_in_every_order_and_company(host, rng):
     stack = rng.random((4, 192, 192)).astype(np.float32)
     results = []
     for host.backwards in (False, True):
-        found = aligned(stack)
+        found = aligned_copy(stack)
         stacks.close_stack(plan, found)
         results.append(found)
-    alone = aligned(stack[2:3])
+    alone = aligned_copy(stack[2:3])
     stacks.close_stack(plan, alone)
     assert results[0].tobytes() == results[1].tobytes()
     assert alone.tobytes() == results[0][2:3].tobytes()
@@ -149,9 +149,9 @@ def test_every_layout_and_parts(host, rng, monkeypatch):
     host.looks = False
     plan = make_plan(CATALOGUE["min_plus"], "float32", nonnegative=True)
     stack = stack_of(rng, "min_plus", "float32", 3, 128)
-    expected = closed(plan, stack)
+    expected = close(plan, stack)
     monkeypatch.setattr(stacks, "_COPIES", 2 * 128 * 128 * 4)
-    wide = aligned(np.zeros((3, 130, 140), np.float32))
+    wide = aligned_copy(np.zeros((3, 130, 140), np.float32))
     for view, copied in (
         (wide[:, :128, :128], False),
         (wide[:, 1:129, 4:132], False),
@@ -175,13 +175,13 @@ def test_the_first_pivot_without_a_star_is_named(host, n, monkeypatch):
     stack = np.zeros((3, n, n), np.float32)
     for vertex, numbered in ((66, 2 * n + 66), (3, 2 * n + 3)):
         stack[2, vertex, vertex] = 2
-        word = aligned(np.array([-1], np.int32))
-        stacks.close_stack(replace(plan, status=Status(word=word)), aligned(stack))
+        word = aligned_copy(np.array([-1], np.int32))
+        stacks.close_stack(replace(plan, status=Status(word=word)), aligned_copy(stack))
         assert word[0] == numbered
     stack[1, 68, 68] = 2
-    stacks.close_stack(replace(plan, status=Status(word=word)), aligned(stack))
+    stacks.close_stack(replace(plan, status=Status(word=word)), aligned_copy(stack))
     assert word[0] == n + 68
-    stacks.close_stack(plan, aligned(stack))  # the caller need not read the word
+    stacks.close_stack(plan, aligned_copy(stack))  # the caller need not read the word
 
 
 @pytest.mark.full
@@ -195,8 +195,8 @@ def test_one_matrix_goes_the_way_that_is_fastest(host, rng, monkeypatch):
     monkeypatch.setattr(kernels, "_look_ahead", look_ahead)
     plan = make_plan(CATALOGUE["min_plus"], "float64", nonnegative=True)
     (A,) = stack_of(rng, "min_plus", "float64", 1, 193)
-    (expected,) = closed(plan, A[None])
-    for found in (aligned(A), aligned(A).T, aligned(A)[::-1, ::-1]):
+    (expected,) = close(plan, A[None])
+    for found in (aligned_copy(A), aligned_copy(A).T, aligned_copy(A)[::-1, ::-1]):
         found[...] = A
         host.launches.clear()
         kernels.close(plan, found)
@@ -222,7 +222,7 @@ def test_one_matrix_goes_the_way_that_is_fastest(host, rng, monkeypatch):
         assert others == [expected], (semiring.name, dtype, n, options)
     assert not host.launches
     monkeypatch.setattr(kernels, "max_shared_memory", lambda: 99 << 10)  # too little for the look-ahead kernel
-    kernels.close(plan, aligned(A), has_concurrent_work=True)
+    kernels.close(plan, aligned_copy(A), has_concurrent_work=True)
     assert len(host.launches) == 9
 
 
@@ -235,9 +235,9 @@ def test_a_candidate_that_is_undefined_is_dropped(host, rng, name):
     host.looks = False
     stack = rng.choice([np.inf, -np.inf, 1, 2, 3], (1, n, n))
     stack[0][np.tri(n, dtype=bool)] = plan.zero  # no cycle
-    found = aligned(stack)
+    found = aligned_copy(stack)
     stacks.close_stack(plan, found)
-    np.testing.assert_array_equal(found, closed(plan, stack))
+    np.testing.assert_array_equal(found, close(plan, stack))
     assert not np.isnan(found).any()
 
 
@@ -246,7 +246,7 @@ def test_a_star_that_is_not_one(host, rng):
     strict = Semiring("strict", "min(x, y)", "x + y", "inf", 0, star="where(x > 0, 0, nan)")
     plan = make_plan(strict, "float32")
     stack = rng.integers(1, 1000, (2, 130, 130)).astype(np.float32)
-    found = aligned(stack)
+    found = aligned_copy(stack)
     stacks.close_stack(plan, found)
-    np.testing.assert_array_equal(found, closed(plan, stack))
+    np.testing.assert_array_equal(found, close(plan, stack))
     assert not host.races

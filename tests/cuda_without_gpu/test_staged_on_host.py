@@ -27,12 +27,12 @@ def strides(array):
     return np.int64(array.strides[0] // array.itemsize), np.int64(array.strides[1] // array.itemsize)
 
 
-def close(kernels, chosen, A, P, k0, n, first, backwards):
+def close(kernels, kernel, A, P, k0, n, first, backwards):
     """`close_block` as the launcher calls it; the status word."""
     word = np.array([-1], np.int32)
     marks = (None, np.int64(0), np.int64(0)) if P is None else (P, *strides(P))
     arguments = (A, *strides(A), np.int32(n), word, np.uint32(first), *marks, np.int32(k0), np.int64(0))
-    kernels.launch("close_block", (1, 1, 1), chosen.threads, arguments, backwards=backwards)
+    kernels.launch("close_block", (1, 1, 1), kernel.threads, arguments, backwards=backwards)
     return int(word[0])
 
 
@@ -161,8 +161,8 @@ class Paper:
     """A kernel of `semiring.kernels.cuda.closing.papers`, its launches as they are, on the host."""
 
     def __init__(self, name, arithmetic):
-        self.chosen = KERNELS[name]
-        self.kernels = HostKernels(source(self.chosen.file, arithmetic, self.chosen.defines), races=True)
+        self.kernel = KERNELS[name]
+        self.kernels = HostKernels(source(self.kernel.file, arithmetic, self.kernel.defines), races=True)
 
     def close(self, A, backwards, blocks=3):
         """A (n, n), n a multiple of the tile. Returns the number of launches; none has a race between blocks."""
@@ -180,7 +180,7 @@ class Paper:
             start = -memory.ctypes.data % 16
             return memory[start : start + size * A.itemsize].view(A.dtype)
 
-        self.chosen.launch_all(Closing(launch, A, self.chosen.tile, lambda name, threads: blocks, empty))
+        self.kernel.launch_all(Closing(launch, A, self.kernel.tile, lambda name, threads: blocks, empty))
         return count
 
 
@@ -239,14 +239,14 @@ def test_the_kernels_of_papers(kernel, name, dtype, n, rng):
     check_closing(Paper(kernel, arithmetic_of(plan)), plan, A, plan.one, count_launches(kernel, n), rng)
 
 
-def check_closing(closing, plan, A, diagonal, returned, rng):
+def check_closing(closing, plan, A, diagonal, result, rng):
     """Threads and blocks in both orders make the closure, and rounded sums are the same in both."""
     np.fill_diagonal(A, diagonal)
     expected = A.copy()
     ReferenceBackend().close_block(plan, expected)
     for backwards in (False, True):
         found = A.copy()
-        assert closing.close(found, backwards) == returned
+        assert closing.close(found, backwards) == result
         np.testing.assert_array_equal(found, expected)
     if plan.dtype == np.float32:
         A = rng.random(A.shape).astype(plan.dtype)

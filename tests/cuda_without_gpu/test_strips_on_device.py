@@ -51,7 +51,7 @@ def path(tmp_path):
     return tmp_path / "A.npy"
 
 
-def least(A, name="min_plus", **options):
+def least_memory(A, name="min_plus", **options):
     """The least memory of the device, as the error says."""
     with pytest.raises(StorageError, match="too small for 32 rows") as caught:
         sr.closure(A, name, device="cuda", memory=1, **options)
@@ -63,7 +63,7 @@ def least(A, name="min_plus", **options):
 def test_an_array_of_the_host_has_the_bits_of_the_closure_in_memory(rng, name, dtype):
     A = rounding_matrix(rng, 97, name, dtype)
     kept, expected = A.copy(), sr.closure(A, name, method=METHOD)
-    fewest = least(A, name)
+    fewest = least_memory(A, name)
     for memory in (fewest, fewest * 5 // 4, fewest * 2):
         found, why = sr.closure(A, name, device="cuda", memory=memory, explain=True)
         assert "of the GPU's memory" in why.reasons[0]
@@ -80,7 +80,7 @@ def test_arrays_of_any_size(rng, n):
     for name in ("min_plus", "plus_times"):
         A = rounding_matrix(rng, n, name, "float64")
         expected = sr.closure(A, name, method=METHOD)
-        fewest = least(A, name)
+        fewest = least_memory(A, name)
         for memory in (fewest, fewest * 3 // 2, fewest * 3):
             assert same_bits(sr.closure(A, name, device="cuda", memory=memory), expected)
 
@@ -89,7 +89,7 @@ def test_arrays_of_any_size(rng, n):
 def test_a_file_has_the_bits_of_the_closure_in_memory(rng, path, name, dtype):
     A = rounding_matrix(rng, 97, name, dtype)
     np.save(path, A)
-    expected, memory = sr.closure(A, name, method=METHOD), least(A, name)
+    expected, memory = sr.closure(A, name, method=METHOD), least_memory(A, name)
     out = path.with_name("D.npy")
     assert same_bits(sr.closure(path, name, out=out, device="cuda", memory=memory), expected)
     assert same_bits(sr.closure(path, name, out=path, device="cuda", memory={"device": memory}), expected)
@@ -106,7 +106,7 @@ def test_pivots_are_those_of_the_host(rng, path, name, dtype):
     np.save(path, rounding_matrix(rng, 97, name, dtype))
     options = {"pivots": path.with_name("P.npy"), "out": path.with_name("D.npy")}
     expected = np.array(sr.closure(path, name, memory="1 GiB", **options)), np.load(options["pivots"])
-    memory = least(path, name, **options)
+    memory = least_memory(path, name, **options)
     for journal in (None, path.with_name("run")):
         found = sr.closure(path, name, device="cuda", memory=memory, journal=journal, **options)
         assert same_bits(found, expected[0])
@@ -119,7 +119,7 @@ def test_weights_of_both_signs(rng, name, dtype):
     h = rng.integers(0, 500, 97)
     A = ((rng.integers(0, 1000, (97, 97)) + h[:, None] - h) * (1 if name == "min_plus" else -1)).astype(dtype)
     A[rng.random(A.shape) < 0.4] = sr.as_semiring(name).zero_for(A.dtype)
-    found, why = sr.closure(A, name, device="cuda", memory=least(A, name), explain=True)
+    found, why = sr.closure(A, name, device="cuda", memory=least_memory(A, name), explain=True)
     assert "potentials" in str(why)
     assert same_bits(found, sr.closure(A, name, method=METHOD))
 
@@ -130,7 +130,7 @@ def test_weights_of_both_signs(rng, name, dtype):
 )
 def test_cycles(rng, path, name, dtype):
     A = rounding_matrix(rng, 97, name, dtype)
-    expected, memory = sr.closure(A, name, method=METHOD, reflexive=False), least(A, name)
+    expected, memory = sr.closure(A, name, method=METHOD, reflexive=False), least_memory(A, name)
     assert same_bits(sr.closure(A, name, device="cuda", memory=memory, reflexive=False), expected)
     np.save(path, A)
     options = {"device": "cuda", "memory": memory, "reflexive": False, "journal": path.with_name("run")}
@@ -140,20 +140,20 @@ def test_cycles(rng, path, name, dtype):
 def test_edges_of_unbounded_gain(rng):
     A = np.where(np.tri(97, dtype=bool), np.inf, rng.random((97, 97)))
     A[3, 5] = A[8, 9] = A[40, 41] = -np.inf
-    found = sr.closure(A, device="cuda", memory=least(A))
+    found = sr.closure(A, device="cuda", memory=least_memory(A))
     assert same_bits(found, sr.closure(A, method=METHOD))
 
 
 def test_products_that_gain(rng):
     p = 2.0 ** rng.integers(-3, 4, 97)
     A = rng.random((97, 97)) * 0.5 * p[:, None] / p
-    found = sr.closure(A, "max_times", device="cuda", memory=least(A, "max_times"))
+    found = sr.closure(A, "max_times", device="cuda", memory=least_memory(A, "max_times"))
     assert same_bits(found, sr.closure(A, "max_times", method=METHOD))
 
 
 def test_arrays_that_lie_in_any_way(rng):
     A = rng.random((97, 97))
-    expected, memory = sr.closure(A, method=METHOD), least(A)
+    expected, memory = sr.closure(A, method=METHOD), least_memory(A)
     out = np.empty((97, 200))[:, 3:100]
     for given in (np.asfortranarray(A), A[::-1].copy()[::-1], A.astype(">f8")):
         assert same_bits(sr.closure(given, device="cuda", memory=memory), expected)
@@ -175,7 +175,7 @@ def test_an_array_that_is_larger_than_the_gpu(monkeypatch, rng, device):
     A = rng.random((200, 200))
     monkeypatch.setattr(files, "_LARGE", 0)
     monkeypatch.setattr(files, "_WORKSPACE", 1000)
-    free = least(A)
+    free = least_memory(A)
     monkeypatch.setattr(device[0].cuda.runtime, "memGetInfo", lambda: (free * 8 // 7 + 8, 1 << 30))
     found, why = sr.closure(A, device="cuda", explain=True)
     assert "read and written in" in str(why)
@@ -197,7 +197,7 @@ def test_the_memory_is_kept_to(monkeypatch, rng, path, name, dtype):
     np.save(path, A)
     monkeypatch.setattr(layout, "DEVICE", layout.Costs((16, 64, 256), 16, 3 << 20, 30, 30))
     monkeypatch.setattr(import_module("semiring.closures.files"), "_STAGE", 1 << 18)
-    memory, host = least(A, name) * 3 // 2, 4 << 20
+    memory, host = least_memory(A, name) * 3 // 2, 4 << 20
     out = path.with_name("D.npy")
     tracemalloc.start()
     try:
@@ -216,32 +216,32 @@ def test_the_pool_has_the_limit_that_was_given(monkeypatch, rng):
     limits = []
     monkeypatch.setattr(fake_cupy.MemoryPool, "set_limit", lambda pool, size: limits.append(size))
     A = rng.random((97, 97))
-    memory = least(A) + 5
+    memory = least_memory(A) + 5
     sr.closure(A, device="cuda", memory=memory)
     assert limits == [memory]
 
 
 def test_refused(rng, path):
     A = rng.random((97, 97))
-    kept, memory = A.copy(), least(A)
+    kept, memory = A.copy(), least_memory(A)
 
-    def refused(error, match, given=A, name="min_plus", **options):
+    def check_refused(error, match, matrix=A, name="min_plus", **options):
         with pytest.raises(error, match=match):
-            sr.closure(given, name, **{"out": A, "device": "cuda", "memory": memory, **options})
+            sr.closure(matrix, name, **{"out": A, "device": "cuda", "memory": memory, **options})
         assert same_bits(A, kept)
 
-    refused(StorageError, "'disk'", memory={"device": memory, "disk": 1})
-    refused(StorageError, "4 rows of 97", memory={"device": memory, "host": 1000})
-    refused(StorageError, "matrix in an .npy file", journal=path.with_name("run"))
-    refused(StorageError, "overlap", given=A[:96, :96], out=A[1:, 1:])
-    refused(StorageError, "save A", out=path)
-    refused(ShapeError, "square", given=A[:50])
-    refused(AlgebraError, "rkleene closes a matrix in memory", method="rkleene")
-    refused(NegativeCycleError, "below 0", given=A - 0.5)
-    refused(ValueError, "read-only", out=np.broadcast_to(A[0], (97, 97)))
+    check_refused(StorageError, "'disk'", memory={"device": memory, "disk": 1})
+    check_refused(StorageError, "4 rows of 97", memory={"device": memory, "host": 1000})
+    check_refused(StorageError, "matrix in an .npy file", journal=path.with_name("run"))
+    check_refused(StorageError, "overlap", matrix=A[:96, :96], out=A[1:, 1:])
+    check_refused(StorageError, "save A", out=path)
+    check_refused(ShapeError, "square", matrix=A[:50])
+    check_refused(AlgebraError, "rkleene closes a matrix in memory", method="rkleene")
+    check_refused(NegativeCycleError, "below 0", matrix=A - 0.5)
+    check_refused(ValueError, "read-only", out=np.broadcast_to(A[0], (97, 97)))
     wrong = A.copy()
     wrong[40, 7] = np.nan
-    refused(DomainError, r"A\[40, 7\] is nan", given=wrong)
+    check_refused(DomainError, r"A\[40, 7\] is nan", matrix=wrong)
     np.save(path, A)
     with pytest.raises(StorageError, match="'device'"):
         sr.closure(path, out=path, memory={"device": memory})
@@ -254,7 +254,7 @@ def test_a_pivot_without_a_star(rng):
     with pytest.raises(DivergenceError) as in_memory:
         sr.closure(A, "plus_times", method=METHOD)
     with pytest.raises(DivergenceError) as by_strips:
-        sr.closure(A, "plus_times", device="cuda", memory=least(A, "plus_times"))
+        sr.closure(A, "plus_times", device="cuda", memory=least_memory(A, "plus_times"))
     assert by_strips.value.vertex == in_memory.value.vertex == 50
     assert "has no star" in str(by_strips.value)
 
@@ -269,15 +269,15 @@ class CrashError(BaseException):
 class Dying(System):
     """Dies at a write."""
 
-    def __init__(self, at):
+    def __init__(self, writes):
         super().__init__()
-        self.left = at
+        self.remaining_writes = writes
 
     def write(self, file, memory, position):
-        self.left -= 1
-        if self.left == 0:
+        self.remaining_writes -= 1
+        if self.remaining_writes == 0:
             os.pwrite(file, bytes(memory[: len(memory) // 2]), position)
-        if self.left <= 0:
+        if self.remaining_writes <= 0:
             raise CrashError
         return super().write(file, memory, position)
 
@@ -301,7 +301,7 @@ def test_a_run_that_was_killed_goes_on(monkeypatch, rng, tmp_path, name, dtype, 
         A = (-rng.integers(0, 1000, (97, 97)) + h[:, None] - h).astype(dtype)
     np.save(path, A)
     out = path if in_place else tmp_path / "D.npy"
-    expected, memory = sr.closure(A, name, method=METHOD), least(A, name)
+    expected, memory = sr.closure(A, name, method=METHOD), least_memory(A, name)
 
     def run():
         return sr.closure(path, name, out=out, device="cuda", memory=memory, journal=journal)
@@ -329,7 +329,7 @@ def test_a_journal_of_the_host_is_refused(rng, tmp_path):
         if done > total // 2:
             raise KeyboardInterrupt
 
-    memory = least(A)
+    memory = least_memory(A)
     with pytest.raises(KeyboardInterrupt):
         sr.closure(path, out=path, device="cuda", memory=memory, journal=journal, progress=stop)
     with pytest.raises(StorageError, match="the backend was fake, and is reference"):

@@ -15,7 +15,7 @@ def random_pattern(rng, n, edges):
     return Pattern(n, A.indptr.astype(np.int64), A.indices.astype(np.int32))
 
 
-def eliminated(pattern, order):
+def eliminate(pattern, order):
     """The rows below every place, by the definition: neighbours of an eliminated vertex become neighbours."""
     n = pattern.n
     place = np.empty(n, int)
@@ -41,7 +41,7 @@ def test_every_column_of_the_factor_is_inside_its_supernode(rng, n, ordering):
         a = analyse(random_pattern(rng, n, edges), ordering)
         assert sorted(a.order) == list(range(n))
         assert np.array_equal(a.place[a.order], np.arange(n))
-        below = eliminated(a.pattern, a.order)
+        below = eliminate(a.pattern, a.order)
         holes = 0
         for s in range(a.count):
             pivots = range(a.pivot_starts[s], a.pivot_starts[s + 1])

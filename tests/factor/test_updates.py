@@ -25,17 +25,17 @@ KINDS = {
 }
 
 
-def drawn(rng, kind, most=40):
+def random_matrix(rng, kind, max_vertices=40):
     """A sparse matrix, sometimes symmetric; a grid now and then, which has many subtrees."""
     name = "min_plus" if "signs" in kind else kind
     dtype, weights = KINDS[kind]
     if rng.random() < 0.4:
-        side = int(rng.integers(2, 1 + int(most**0.5)))
+        side = int(rng.integers(2, 1 + int(max_vertices**0.5)))
         at = np.arange(side * side).reshape(side, side)
         tails, heads = np.r_[at[:, :-1].ravel(), at[:-1].ravel()], np.r_[at[:, 1:].ravel(), at[1:].ravel()]
         n = side * side
     else:
-        n = int(rng.integers(1, most))
+        n = int(rng.integers(1, max_vertices))
         cells = np.unique(rng.integers(0, n * n, int(n * rng.choice([0.5, 1, 2, 4]))))
         tails, heads = cells // n, cells % n
     values = weights(rng, tails.size).astype(dtype)
@@ -59,7 +59,7 @@ def drawn(rng, kind, most=40):
 
 
 def check(rng, kind):
-    semiring, A, weights = drawn(rng, kind)
+    semiring, A, weights = random_matrix(rng, kind)
     threads = int(rng.integers(1, 4))
     try:
         F = sr.factor(A, semiring, threads=threads)
@@ -174,7 +174,7 @@ def test_updates_by_name_and_what_they_refuse():
 # ------------------------------------------------------------------------------------------------------------- rows
 
 
-def reduced(D, zero, name, argument=None):
+def reduce_rows(D, zero, name, argument=None):
     """The definition, row by row."""
     n, out = len(D), []
     for i, row in enumerate(D):
@@ -205,12 +205,12 @@ def test_rows_by_name(rng, dtype):
         D = F.closure()
         zero = sr.min_plus.zero_for(dtype)
         np.testing.assert_array_equal(F.rows(reduce="eccentricity"), D.max(axis=1))
-        np.testing.assert_allclose(F.rows(reduce="mean"), reduced(D, zero, "mean"))
-        np.testing.assert_allclose(F.rows(reduce="closeness"), reduced(D, zero, "closeness"))
+        np.testing.assert_allclose(F.rows(reduce="mean"), reduce_rows(D, zero, "mean"))
+        np.testing.assert_allclose(F.rows(reduce="closeness"), reduce_rows(D, zero, "closeness"))
         bins = [0, 1, 2.5, 10]
-        np.testing.assert_array_equal(F.rows(reduce=("histogram", bins)), reduced(D, zero, "histogram", bins))
+        np.testing.assert_array_equal(F.rows(reduce=("histogram", bins)), reduce_rows(D, zero, "histogram", bins))
         for k in (1, 3, 80):
-            np.testing.assert_array_equal(F.rows(reduce=("nearest", k)), reduced(D, zero, "nearest", k))
+            np.testing.assert_array_equal(F.rows(reduce=("nearest", k)), reduce_rows(D, zero, "nearest", k))
         some = rng.integers(0, n, 3)
         np.testing.assert_array_equal(F.rows(vertices=some, reduce=("nearest", 2)), F.rows(reduce=("nearest", 2))[some])
 
