@@ -9,7 +9,8 @@ A *text* is a docstring, a comment of Python or CUDA code, or a page. Checks:
 ``summary``     a docstring whose first line is no sentence: fewer than four words, no full stop, or a preposition or
                 pronoun at its beginning
 ``word``        a text that speaks of code as of a person, or of an unnamed person
-``name``        a function, class, parameter or annotated field that is a bare participle, adverb or preposition
+``name``        a function, class, parameter, annotated field or attribute, private ones included, that is a bare
+                participle, adverb, preposition or pronoun, such as ``taken``, ``_shown`` or ``before``
 ``semicolon``   a semicolon in a docstring or comment of Python code, where two sentences are usually better
 ``long``        a sentence of more than 32 words in a docstring or a page
 """
@@ -40,13 +41,27 @@ BEGINNINGS = re.compile(
     re.IGNORECASE,
 )
 
-#: Participles, adverbs and prepositions that do not say what a name holds or does.
+#: Words that do not say what a name holds or does: irregular participles, adverbs, prepositions and pronouns. A word
+#: that ends in -ed or -wn counts as a participle without an entry here.
 BARE = frozenset(
     """
-    again ahead alone apart asked asks at away behind beside blames blank but chosen done examined found given held here
-    home joined kept known made meant moved out_of said seen shown taken tells then there told turned under waits wanted
-    wants way within without
+    above after again ahead alone along already also among apart around aside asks at away back before begun behind
+    below beneath beside besides between beyond blames blank both built but by chosen done during each else even
+    ever except few for from given gone got grown had held here hidden home in inside instead into it kept known
+    laid later least led less lost made many meant met more most much near never not now of off on once only onto
+    others out_of outside over own paid past per rather said same seen sent since so sold some soon sought spent
+    still such taken tells than that them then there these they this those through till to together told too toward
+    under understood until up upon very waits wants way what when whether which while who whole whom whose why with
+    within without won worn wound written yet
     """.split()  # noqa: SIM905  # words are easier to read and to add than a list of strings
+)
+
+#: Terms of the literature and of the public interface, which name what they hold although they are such words.
+TERMS = frozenset(
+    """
+    directed done embed exceed expected feed need packed padded pred proceed red seed shed signed speed succeed
+    transposed undirected unpacked unsigned unweighted weighted
+    """.split()  # noqa: SIM905
 )
 
 
@@ -102,7 +117,7 @@ def _places_of_python(source: str, file: str) -> Iterator[Place]:
                 yield from (Place("word", file, line, found[0]) for found in PEOPLE.finditer(prose))
                 yield from (Place("semicolon", file, line, part) for part in semicolons(prose))
                 yield from (Place("long", file, line, each) for _, each in long_sentences(prose_of(prose)))
-        yield from (Place("name", file, at, name) for name, at in names_of(node) if name.strip("_").lower() in BARE)
+        yield from (Place("name", file, at, name) for name, at in names_of(node) if is_bare(name))
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             line, text = token.start[0], token.string
@@ -142,14 +157,25 @@ def long_sentences(prose: str) -> list[tuple[int, str]]:
     return found
 
 
+def is_bare(name: str) -> bool:
+    """Return whether a name is one bare participle, adverb, preposition or pronoun, and no term of `TERMS`."""
+    word = name.strip("_").lower()
+    if word in TERMS or not word:
+        return False
+    return word in BARE or ("_" not in word and len(word) > 3 and word.endswith(("ed", "wn")) and word != "down")
+
+
 def names_of(node: ast.AST) -> list[tuple[str, int]]:
-    """Return the names that a node gives to a function, class, parameter or annotated field, with their lines."""
-    if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+    """Return the names that a node gives to a function, class, parameter, field or attribute, with their lines."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         return [(node.name, node.lineno)]
+    if isinstance(node, ast.ClassDef):
+        fields = [each.target for each in node.body if isinstance(each, ast.AnnAssign)]
+        return [(node.name, node.lineno), *((each.id, each.lineno) for each in fields if isinstance(each, ast.Name))]
     if isinstance(node, ast.arg):
         return [(node.arg, node.lineno)]
-    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-        return [(node.target.id, node.lineno)]
+    if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+        return [(node.attr, node.lineno)]
     return []
 
 

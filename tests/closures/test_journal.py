@@ -209,9 +209,9 @@ class Dying(System):
 
     calls = ("open", "read", "write", "sync", "allocate", "truncate", "lock", "replace", "sync_folder", "remove")
 
-    def __init__(self, at, rng=None):
+    def __init__(self, call_number, rng=None):
         super().__init__()
-        self.at, self.rng, self.count, self.dead = at, rng, 0, False
+        self.call_number, self.rng, self.count, self.dead = call_number, rng, 0, False
         self.kinds, self.counting = [], threading.Lock()  # of calls by several ranks
 
     def step(self, kind):
@@ -221,7 +221,7 @@ class Dying(System):
             self.count += 1
             now = self.count
             self.kinds.append(kind)
-        if now == self.at:
+        if now == self.call_number:
             self.die()
 
     def die(self):
@@ -229,7 +229,7 @@ class Dying(System):
         raise CrashError
 
     def write(self, file, memory, position):
-        if self.count + 1 == self.at and not self.dead:
+        if self.count + 1 == self.call_number and not self.dead:
             torn = int(self.rng.integers(0, len(memory) + 1))
             os.pwrite(os.open(f"/proc/self/fd/{file}", os.O_WRONLY), bytes(memory[:torn]), position)
         self.step("write")
@@ -334,7 +334,7 @@ class Failing(Dying):
         raise OSError(self.code, os.strerror(self.code))
 
     def write(self, file, memory, position):
-        if self.count + 1 == self.at:
+        if self.count + 1 == self.call_number:
             super(Dying, self).write(file, memory[: int(self.rng.integers(0, len(memory) + 1))], position)
         self.step("write")
         return System.write(self, file, memory, position)
@@ -462,8 +462,8 @@ class Volatile(Dying):
                             stream.write(data)
 
 
-def cut_off(monkeypatch, rng, work, at):
-    system = use(monkeypatch, Volatile(at, rng))
+def cut_off(monkeypatch, rng, work, call_number):
+    system = use(monkeypatch, Volatile(call_number, rng))
     system.folder = work.path.parent
     try:
         work.run()

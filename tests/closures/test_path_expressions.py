@@ -102,13 +102,13 @@ class Languages:
         )
 
     def star(self, x):
-        def closed(states):
+        def with_start(states):
             states = frozenset(states)
             return states | {0} if any(x[0][i] for i in states) else states
 
         return minimal(
             (True, frozenset({0})),
-            lambda s, a: (False, closed(x[1][i][a] for i in s[1])),
+            lambda s, a: (False, with_start(x[1][i][a] for i in s[1])),
             lambda s: s[0] or any(x[0][i] for i in s[1]),
             self.letters,
         )

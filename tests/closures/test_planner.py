@@ -391,16 +391,16 @@ def answer(work):
         return type(error), str(error)
 
 
-def same_however_called(A, name, plans, counted, **options):
+def same_however_called(A, name, plans, rule_calls, **options):
     """Hold first, repeated, explained and profiled calls to one answer and one plan; return whether there is one."""
     given, runs = bits_of(A), []
 
     def run(call):
         plans.clear()
-        counted.clear()
+        rule_calls.clear()
         found = answer(call)
         assert bits_of(A) == given
-        runs.append((list(plans), len(counted)))
+        runs.append((list(plans), len(rule_calls)))
         return found
 
     def close_with_profile():

@@ -93,16 +93,16 @@ def test_weights_and_states_out_of_range_are_repaired(rng):
 # --------------------------------------------------------------------------------------------------------- gradients
 
 
-def chain_gradients(A, x, w, lengths, g, dtype, saved=None):
+def chain_gradients(A, x, w, lengths, g, dtype, saved_states=None):
     """The gradients of what has g by the ends (m, n), or by all states (steps, m, n)."""
     A, x, g = A[None, None].astype(dtype), x.astype(dtype), g.astype(dtype)
     steps, w = len(w), w.swapaxes(0, 1).astype(dtype)
     given = ChainArrays(A, x, w, lengths)
-    if saved is None:
-        saved = gradients.count_saved_vectors(
+    if saved_states is None:
+        saved_states = gradients.count_saved_vectors(
             sr.log_plus, A.shape, x.shape[:1], x.shape[1], steps, np.dtype(dtype).name, True
         )
-    _, borders = gradients.final_state(given, steps, sr.log_plus, True, saved)
+    _, borders = gradients.final_state(given, steps, sr.log_plus, True, saved_states)
     g = g[:, None] if g.ndim == 2 else g.swapaxes(0, 1)
     return gradients.pull_back(given, borders, g, steps, sr.log_plus)
 
@@ -131,7 +131,7 @@ def test_gradients_are_those_in_float64(m, n, steps, ends, rng, segment_results)
     for lengths in (None, rng.integers(0, steps + 1, m)):
         expected = chain_gradients(A, x, w, lengths, g, np.float64)
         agree(chain_gradients(A, x, w, lengths, g, np.float32), expected)
-        agree(chain_gradients(A, x, w, lengths, g, np.float32, saved=len(gradients.segments(steps))), expected)
+        agree(chain_gradients(A, x, w, lengths, g, np.float32, saved_states=len(gradients.segments(steps))), expected)
     assert segment_results
     assert all(segment_results)
 

@@ -69,9 +69,9 @@ def several_gpus():
     return cupy.cuda.runtime.getDeviceCount() > 1
 
 
-def check(module, found, missing):
-    assert set(found.left_out) == missing, found.left_out
-    for name, table in found.tables.items():
+def check(module, run, missing):
+    assert set(run.left_out) == missing, run.left_out
+    for name, table in run.tables.items():
         table_checks.check(f"{module} {name}", table, partly(module, name))
 
 

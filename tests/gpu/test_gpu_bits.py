@@ -30,23 +30,23 @@ def tensor_cores(monkeypatch):
         pytest.skip("the tensor cores of this GPU have no products of bits")
     calls, multiply = [], bit_products._multiply
 
-    def counted(parity, accumulate, plan, C, A, B):
+    def record_and_multiply(parity, accumulate, plan, C, A, B):
         calls.append((C.shape, B.shape))
         multiply(parity, accumulate, plan, C, A, B)
 
-    monkeypatch.setattr(bit_products, "_multiply", counted)
+    monkeypatch.setattr(bit_products, "_multiply", record_and_multiply)
     monkeypatch.setattr(bit_kernels, "_PAIRS", 1)
     monkeypatch.setattr(operations, "routes_of", lambda plan: {})
     return calls
 
 
-def embedded(words, before, behind):
+def embed(words, left_words, right_words):
     """The words as a view inside larger memory, and all of it: what lies around must stay as it is."""
     import cupy
 
     rows, columns = words.shape
-    whole = cupy.full((rows + 2, before + columns + behind), 0xA5A5A5A5, np.uint32)
-    view = whole[1 : rows + 1, before : before + columns]
+    whole = cupy.full((rows + 2, left_words + columns + right_words), 0xA5A5A5A5, np.uint32)
+    view = whole[1 : rows + 1, left_words : left_words + columns]
     view[...] = cupy.asarray(words)
     return whole, view
 
@@ -60,9 +60,9 @@ def test_products_of_every_shape(seed, tensor_cores):
         m, n, k = (int(rng.choice(sizes)) for sizes in (SIZES, SIZES, DEPTHS))
         density = min(0.5, (0.7 / k) ** 0.5) if name == "boolean" else 0.3
         a, b, c = (rng.random(shape) < density for shape in ((m, k), (k, n), (m, n)))
-        _, A = embedded(pack(a).words, *rng.integers(0, 6, 2))
-        _, B = embedded(pack(b).words, *rng.integers(0, 6, 2))
-        around, C = embedded(pack(c).words, *rng.integers(0, 6, 2))
+        _, A = embed(pack(a).words, *rng.integers(0, 6, 2))
+        _, B = embed(pack(b).words, *rng.integers(0, 6, 2))
+        around, C = embed(pack(c).words, *rng.integers(0, 6, 2))
         plan = make_plan(CATALOGUE[name], BOOL, storage="bits")
         backend = device_backend(CATALOGUE[name], BOOL, "bits")
         (backend.multiply_add if accumulate else backend.multiply)(plan, C, A, B)
@@ -140,7 +140,7 @@ def test_a_product_in_the_place_of_its_operand(name, side, tensor_cores, rng):
     (m, n), backend = side, device_backend(CATALOGUE[name], BOOL, "bits")
     plan = make_plan(CATALOGUE[name], BOOL, storage="bits")
     a, b = rng.random((m, m)) < 0.002, rng.random((m, n)) < 0.3
-    A, (around, B) = pack(a).to_device().words, embedded(pack(b).words, 3, 2)
+    A, (around, B) = pack(a).to_device().words, embed(pack(b).words, 3, 2)
     assert backend.capabilities.products.can_multiply_in_place(plan, *B.shape)
     backend.multiply(plan, B, A, B)
     counts = a.astype(np.float32) @ b.astype(np.float32)

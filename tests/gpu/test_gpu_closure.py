@@ -31,7 +31,7 @@ def cupy():
     return pytest.importorskip("cupy")
 
 
-def same(result, expected):
+def assert_same(result, expected):
     assert type(result).__module__.startswith("cupy")
     assert result.dtype == expected.dtype
     np.testing.assert_array_equal(result.get(), expected)
@@ -45,8 +45,8 @@ def test_every_method_semiring_dtype_and_size(rng, cupy, name, dtype, method):
         A = matrix(rng, n, name, dtype, density=min(1, 4 / max(n, 1)))
         given = cupy.asarray(A)
         for reflexive in (True, False):
-            same(closure(given, name, method=method, reflexive=reflexive), closure(A, name, reflexive=reflexive))
-        same(given, A)
+            assert_same(closure(given, name, method=method, reflexive=reflexive), closure(A, name, reflexive=reflexive))
+        assert_same(given, A)
 
 
 @pytest.mark.parametrize("method", ["rkleene", "blocked_floyd_warshall", "floyd_warshall"])
@@ -67,7 +67,7 @@ def test_a_semiring_of_the_users_own(rng, cupy):
     own = sr.Semiring("own", add="max(x, y)", mul="max(0, x + y - 1)", zero=0, one=1, domain=(0, 1))
     A = np.where(rng.random((140, 140)) < 0.05, rng.integers(56, 64, (140, 140)) / 64, 0).astype(np.float32)
     for method in METHODS[:4]:
-        same(closure(cupy.asarray(A), own, method=method), closure(A, own, method="floyd_warshall"))
+        assert_same(closure(cupy.asarray(A), own, method=method), closure(A, own, method="floyd_warshall"))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
@@ -81,8 +81,8 @@ def test_mixed_signs_go_through_potentials(rng, cupy, name, dtype):
         edges = rng.random((n, n)) < 4 / n
         A[edges] = weights[edges].astype(dtype)
         for method in METHODS[:4]:
-            same(closure(cupy.asarray(A), name, method=method), closure(A, name))
-        same(closure(cupy.asarray(A), name, reflexive=False), closure(A, name, reflexive=False))
+            assert_same(closure(cupy.asarray(A), name, method=method), closure(A, name))
+        assert_same(closure(cupy.asarray(A), name, reflexive=False), closure(A, name, reflexive=False))
 
 
 def test_heights_in_float32_stay_near_the_truth(rng, cupy):
@@ -103,7 +103,7 @@ def test_a_negative_cycle_is_named_and_the_matrix_untouched(rng, cupy):
         with pytest.raises(NegativeCycleError) as caught:
             closure(work, out=work)
         assert oracles.cycle_weight(A, list(caught.value.cycle)) < 0
-        same(work, A)
+        assert_same(work, A)
 
 
 def test_divergence_and_nan(cupy):
@@ -115,7 +115,7 @@ def test_divergence_and_nan(cupy):
     A[3, 4] = np.nan
     with pytest.raises(DomainError, match=r"A\[3, 4\]"):
         closure(cupy.asarray(A), "max_times")
-    same(closure(cupy.asarray(np.float32([[0.5]])), "max_times", check=False), np.float32([[1]]))
+    assert_same(closure(cupy.asarray(np.float32([[0.5]])), "max_times", check=False), np.float32([[1]]))
     below = np.ones((70, 70), np.float32)
     below[30, 40] = -0.25
     assert np.isnan(closure(cupy.asarray(below), check=False).get()).all()
@@ -124,7 +124,7 @@ def test_divergence_and_nan(cupy):
     stack[3] = below
     assert np.isnan(closure(cupy.asarray(stack), check=False).get()).all()
     below[30, 40] = -0.0
-    same(closure(cupy.asarray(below), check=False), closure(below))
+    assert_same(closure(cupy.asarray(below), check=False), closure(below))
 
 
 @pytest.mark.parametrize("name", ["min_plus", "max_min"])
@@ -171,10 +171,10 @@ def test_half_precision(rng, cupy, name, dtype):
         A = matrix(rng, n, name, "float32", density=min(1, 4 / n)).astype(dtype)
         given, expected = cupy.asarray(A), closure(A, name)
         for method in METHODS:
-            same(closure(given, name, method=method), expected)
+            assert_same(closure(given, name, method=method), expected)
         for predecessors in (True, False):
             P = sr.best_paths(given, name, predecessors=predecessors)
-            same(P.matrix, expected)
+            assert_same(P.matrix, expected)
             for j in np.flatnonzero(P.reachable[0].get()):
                 assert P.path(0, int(j))[-1] == j
 
@@ -189,13 +189,13 @@ def test_float16_is_closed_in_float32_and_rounded_once(rng, cupy, name):
         given, wide = cupy.asarray(A), cupy.asarray(A.astype(np.float32))
         for method in ("auto", "staged", "blocked_floyd_warshall"):
             expected = closure(wide, name, method=method).get().astype(np.float16)
-            same(closure(given, name, method=method), expected)
+            assert_same(closure(given, name, method=method), expected)
             for _ in range(2):
                 fast = closure(given, name, method=method, compute_dtype="float16").get()
                 np.testing.assert_allclose(fast, expected, rtol=n * 2.0**-11)
-        same(closure(given, name, check=False), closure(wide, name).get().astype(np.float16))
+        assert_same(closure(given, name, check=False), closure(wide, name).get().astype(np.float16))
         stack = cupy.asarray(np.stack([A, A, A]))
-        same(closure(stack, name), closure(stack.astype(np.float32), name).get().astype(np.float16))
+        assert_same(closure(stack, name), closure(stack.astype(np.float32), name).get().astype(np.float16))
         np.testing.assert_allclose(sr.best_paths(given, name).matrix.get(), closure(given, name).get(), rtol=2.0**-10)
 
 
@@ -232,7 +232,7 @@ def test_the_cycles_of_each_matrix_are_its_own(rng, cupy, name, dtype):
                 )
             given = cupy.asarray(np.asfortranarray(A) if k == 3 else A)
             out = given if k == 4 else None
-            same(closure(given, name, reflexive=False, out=out), closure(A, name, reflexive=False))
+            assert_same(closure(given, name, reflexive=False, out=out), closure(A, name, reflexive=False))
 
 
 CAPTURED = {
@@ -261,7 +261,7 @@ def test_nothing_waits_without_a_check(rng, cupy, case):
     cupy.cuda.runtime.deviceSynchronize()
     with stream:
         for _ in range(3):
-            same(closure(A, name, check=False, **options), expected[0])
+            assert_same(closure(A, name, check=False, **options), expected[0])
         with cupy.cuda.using_allocator(pool.malloc):
             stream.begin_capture()
             result = closure(A, name, check=False, **options)
@@ -270,7 +270,7 @@ def test_nothing_waits_without_a_check(rng, cupy, case):
             A.set(given)
             graph.launch(stream)
             stream.synchronize()
-            same(result, found)
+            assert_same(result, found)
 
 
 @pytest.mark.parametrize("name", ["min_plus", "max_min", "max_times", "xor_and"])
@@ -286,7 +286,7 @@ def test_lanes_side_by_side(rng, cupy, name):
     for width in (64, 64, 64, 192, 512):
         D = cupy.asarray(A)
         blocked_floyd_warshall(Engine(backend, make_plan(semiring, A.dtype), 8192), D, width=width)
-        same(D, expected)
+        assert_same(D, expected)
 
 
 def test_threads_close_side_by_side(rng, cupy):
@@ -325,11 +325,11 @@ def test_a_second_gpu(rng, cupy):
                 there = cupy.asarray(A)
             found = closure(there)  # device 0 is the current one
             assert found.device.id == number
-            same(found, expected)
+            assert_same(found, expected)
             P = sr.shortest_paths(there)
             assert P.path(0, 0) == [0]
-            same(P.matrix, expected)
-            same(sr.matmul(there, there), sr.matmul(A, A))
+            assert_same(P.matrix, expected)
+            assert_same(sr.matmul(there, there), sr.matmul(A, A))
     with pytest.raises(DeviceError, match="is on GPU 1"):
         sr.matmul(cupy.asarray(A), there)
 
@@ -344,7 +344,7 @@ def test_beyond_one_block_in_place(rng, cupy, dtype, n):
         for _ in range(3):  # the second run is recorded, the third replayed
             work = cupy.asarray(A)
             assert closure(work, method=method, out=work) is work
-            same(work, expected)
+            assert_same(work, expected)
 
 
 def test_in_place_takes_panels_and_no_second_matrix(rng, cupy):
@@ -353,26 +353,26 @@ def test_in_place_takes_panels_and_no_second_matrix(rng, cupy):
     expected, work = closure(cupy.asarray(A)).get(), cupy.asarray(A)
     with cupy.cuda.using_allocator(pool.malloc):
         assert closure(work, out=work) is work
-    same(work, expected)
+    assert_same(work, expected)
     assert pool.total_bytes() <= 6 * n * 512 * 4 < work.nbytes  # what the pool ever had: blocks are of 512
 
 
 def test_strides_stacks_and_devices(rng, cupy):
     A = matrix(rng, 131, "min_plus", "float32", 0.05)
     expected = closure(A)
-    same(closure(cupy.asarray(A.T.copy()).T), expected)
-    same(closure(cupy.asarray(np.repeat(A, 2, axis=1))[:, ::2]), expected)
-    same(closure(cupy.asarray(A[::-1, ::-1].copy())[::-1, ::-1]), expected)
+    assert_same(closure(cupy.asarray(A.T.copy()).T), expected)
+    assert_same(closure(cupy.asarray(np.repeat(A, 2, axis=1))[:, ::2]), expected)
+    assert_same(closure(cupy.asarray(A[::-1, ::-1].copy())[::-1, ::-1]), expected)
     strided = cupy.empty((131, 300), np.float32)[:, 7:138]
     assert closure(cupy.asarray(A), out=strided) is strided
-    same(strided, expected)
+    assert_same(strided, expected)
     stack = np.stack([matrix(rng, 37, "min_plus", "float32") for _ in range(7)])
     closed, why = closure(cupy.asarray(stack), explain=True)
-    same(closed, closure(stack))
+    assert_same(closed, closure(stack))
     assert "side by side by one launch" in str(why)
-    same(closure(cupy.asarray(stack), reflexive=False), closure(stack, reflexive=False))
+    assert_same(closure(cupy.asarray(stack), reflexive=False), closure(stack, reflexive=False))
     widths = rng.integers(-9, 9, (5, 64, 64)).astype(np.float32)
-    same(closure(cupy.asarray(widths), "max_min"), closure(widths, "max_min"))
+    assert_same(closure(cupy.asarray(widths), "max_min"), closure(widths, "max_min"))
     moved = closure(A, device="cuda")
     assert type(moved) is np.ndarray
     np.testing.assert_array_equal(moved, expected)
@@ -395,18 +395,18 @@ def test_another_array_is_written(rng, cupy, shape, dtype, n):
             for looks in (True, False):
                 out[...] = -1
                 assert closure(given, reflexive=reflexive, out=out, check=looks) is out
-                same(out, expected)
-                same(given, A)
+                assert_same(out, expected)
+                assert_same(given, A)
         memory[..., :n, :n] = given
         meets = memory[..., 1 : n + 1, :n]
-        same(closure(memory[..., :n, :n], reflexive=reflexive, out=meets), expected)
+        assert_same(closure(memory[..., :n, :n], reflexive=reflexive, out=meets), expected)
 
 
 def test_packed_bits_and_sparse_matrices(rng, cupy):
     truths = rng.random((300, 300)) < 0.005
     for reflexive in (True, False):
         result = closure(sr.pack(cupy.asarray(truths)), "boolean", reflexive=reflexive)
-        same(result.unpack(), closure(truths, "boolean", reflexive=reflexive))
+        assert_same(result.unpack(), closure(truths, "boolean", reflexive=reflexive))
     A = matrix(rng, 90, "min_plus", "float32", 0.05)
     edges = sparse.coo_array((A[np.isfinite(A)], np.nonzero(np.isfinite(A))), shape=A.shape)
     np.testing.assert_array_equal(closure(edges, device="cuda"), closure(A))
@@ -457,7 +457,7 @@ def test_predecessors(rng, cupy, name, dtype):
     for n, density in ((1, 1.0), (2, 1.0), (65, 0.05), (129, 1.0), (257, 0.02)):
         A = matrix(rng, n, name, dtype, density)
         found = sr.best_paths(cupy.asarray(A), name)
-        same(found.matrix, closure(A, name))
+        assert_same(found.matrix, closure(A, name))
         check(name, A, found.matrix.get(), found.predecessors.get(), absolute=1e-12 if name == "lukasiewicz" else 0.0)
 
 
@@ -500,18 +500,18 @@ def test_questions_to_paths(rng, cupy):
     assert there.center == host.center
     assert float(there.diameter) == host.diameter
     assert there.mean_distance == pytest.approx(host.mean_distance)
-    same(there.reachable, host.reachable)
+    assert_same(there.reachable, host.reachable)
 
 
 def test_the_named_functions(rng, cupy):
     capacity = matrix(rng, 70, "max_min", "float32", 0.1)
-    same(sr.widest_paths(cupy.asarray(capacity)).matrix, closure(capacity, "max_min"))
+    assert_same(sr.widest_paths(cupy.asarray(capacity)).matrix, closure(capacity, "max_min"))
     reliability = matrix(rng, 70, "max_times", "float64", 0.1)
-    same(sr.most_reliable_paths(cupy.asarray(reliability)).matrix, closure(reliability, "max_times"))
+    assert_same(sr.most_reliable_paths(cupy.asarray(reliability)).matrix, closure(reliability, "max_times"))
     tasks = np.triu(rng.integers(1, 9, (70, 70)), 1).astype(np.float64)
     tasks[tasks == 0] = -np.inf
-    same(sr.longest_paths(cupy.asarray(tasks)).matrix, closure(tasks, "max_plus"))
+    assert_same(sr.longest_paths(cupy.asarray(tasks)).matrix, closure(tasks, "max_plus"))
     edges = rng.random((300, 300)) < 0.004
     for reflexive in (True, False):
         found = sr.transitive_closure(cupy.asarray(edges), reflexive=reflexive)
-        same(found.matrix, sr.transitive_closure(edges, reflexive=reflexive).matrix)
+        assert_same(found.matrix, sr.transitive_closure(edges, reflexive=reflexive).matrix)

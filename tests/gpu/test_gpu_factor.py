@@ -39,13 +39,13 @@ def graph(rng, side, name, dtype, *, symmetric=False):
     return sparse.coo_array((values, ends), shape=(side**2, side**2)).tocsr()
 
 
-def same(found, expected):
-    assert is_device_array(found)
-    close = found.dtype.kind != "f" or expected.dtype.kind != "f"
+def assert_same(actual, expected):
+    assert is_device_array(actual)
+    close = actual.dtype.kind != "f" or expected.dtype.kind != "f"
     if close:
-        np.testing.assert_array_equal(found.get(), expected)
+        np.testing.assert_array_equal(actual.get(), expected)
     else:
-        np.testing.assert_allclose(found.get(), expected, rtol=1e-4 if found.dtype == np.float32 else 1e-10)
+        np.testing.assert_allclose(actual.get(), expected, rtol=1e-4 if actual.dtype == np.float32 else 1e-10)
 
 
 @pytest.mark.parametrize(("name", "dtype"), CASES)
@@ -56,20 +56,20 @@ def test_answers_are_those_of_the_host(name, dtype, side, rng):
         A = graph(rng, side, name, dtype, symmetric=symmetric)
         host, F = sr.factor(A, name), sr.factor(A, name, device="cuda")
         assert F.symmetric == host.symmetric
-        same(F.closure(), host.closure())
+        assert_same(F.closure(), host.closure())
         some, others = rng.integers(0, n, 7), rng.integers(0, n, 5)
-        same(F.table(some), host.table(some))
-        same(F.table(some, others), host.table(some, others))
+        assert_same(F.table(some), host.table(some))
+        assert_same(F.table(some, others), host.table(some, others))
         ends = rng.integers(0, n, (2, 500))
-        same(F.distances(*ends), host.distances(*ends))
+        assert_same(F.distances(*ends), host.distances(*ends))
         b = rng.integers(1, 9, (n, 3)).astype(dtype)
         for transposed in (False, True):
-            same(F.solve(b, transposed=transposed), host.solve(b, transposed=transposed))
+            assert_same(F.solve(b, transposed=transposed), host.solve(b, transposed=transposed))
         if sr.CATALOGUE[name].selective:
             np.testing.assert_array_equal(F.rows(reduce="eccentricity"), host.rows(reduce="eccentricity"))
         blocks = [block.get() for _, block in F.rows(chunk=max(1, n // 3))]
         np.testing.assert_array_equal(np.concatenate(blocks), F.closure().get())
-        same(F.refactor(A).closure(), F.closure().get())
+        assert_same(F.refactor(A).closure(), F.closure().get())
 
 
 def test_large_fronts(rng):
@@ -82,7 +82,7 @@ def test_large_fronts(rng):
             given = given.maximum(given.T).tocsr() if symmetric else given
             host, F = sr.factor(given), sr.factor(given, device="cuda")
             assert F._analysis.is_large().any()
-            same(F.closure(), host.closure())
+            assert_same(F.closure(), host.closure())
 
 
 def test_signs(rng):
@@ -91,7 +91,7 @@ def test_signs(rng):
     signed = A.tocoo()
     signed.data = signed.data + h[signed.col] - h[signed.row]
     F = sr.factor(signed, device="cuda")
-    same(F.table([3, 5], [1, 2, 7]), sr.factor(signed).table([3, 5], [1, 2, 7]))
+    assert_same(F.table([3, 5], [1, 2, 7]), sr.factor(signed).table([3, 5], [1, 2, 7]))
     np.testing.assert_allclose(F.rows(reduce="eccentricity"), F.closure().max(axis=1).get())
     cyclic = A.astype(np.int32).tolil()
     cyclic[7, 8], cyclic[8, 7] = -3, 2
@@ -125,6 +125,6 @@ def test_what_one_stream_brought_is_there_for_another(rng):
             spin((1,), (1,), (np.int64(300_000_000),))
             first = ask(F)
         with idle:
-            same(ask(F), expected)
+            assert_same(ask(F), expected)
         with busy:
-            same(first, expected)
+            assert_same(first, expected)

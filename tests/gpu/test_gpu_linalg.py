@@ -37,14 +37,14 @@ def entries(rng, name, dtype, shape):
     return np.where(rng.random(shape) < 0.25, zero, values).astype(dtype)
 
 
-def same(found, expected):
+def assert_same(actual, expected):
     """A CuPy array of the dtype, the shape and, bit for bit but for the sign of a zero, the entries."""
     import cupy
 
-    assert isinstance(found, cupy.ndarray), type(found)
+    assert isinstance(actual, cupy.ndarray), type(actual)
     expected = np.asarray(expected)
-    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
-    np.testing.assert_array_equal(found.get(), expected)
+    assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+    np.testing.assert_array_equal(actual.get(), expected)
 
 
 # ------------------------------------------------------------------------------------------------- the look
@@ -118,12 +118,12 @@ def calls_that_fail(xp):
     yield lambda: sr.matmul(xp.full((1, 1), 2**14, np.int16), xp.full((1, 1), 2**14, np.int16))
 
 
-@pytest.mark.parametrize("which", range(len(list(calls_that_fail(np)))))
-def test_bad_calls_raise_the_same_error(which, cp):
+@pytest.mark.parametrize("number", range(len(list(calls_that_fail(np)))))
+def test_bad_calls_raise_the_same_error(number, cp):
     with pytest.raises((SemiringError, ValueError)) as expected:
-        list(calls_that_fail(np))[which]()
+        list(calls_that_fail(np))[number]()
     with pytest.raises(type(expected.value)) as found:
-        list(calls_that_fail(cp))[which]()
+        list(calls_that_fail(cp))[number]()
     assert str(found.value) == str(expected.value)
 
 
@@ -138,7 +138,7 @@ def test_matmul(name, dtype, cp, rng):
             A, B = A % 3, B % 3  # every sum is exact
         expected = sr.matmul(A, B, name)
         for check in (True, False):
-            same(sr.matmul(cp.asarray(A), cp.asarray(B), name, check=check), expected)
+            assert_same(sr.matmul(cp.asarray(A), cp.asarray(B), name, check=check), expected)
 
 
 @pytest.mark.parametrize(
@@ -157,11 +157,11 @@ def test_memory_orders(name, dtype, cp, rng):
         k = min(A.shape[1], B.shape[0])
         expected = sr.matmul(A[:, :k], B[:k], name)
         A_, B_ = order(cp.asarray(base_a)), order(cp.asarray(base_b).T).T
-        same(sr.matmul(A_[:, :k], B_[:k], name), expected)
+        assert_same(sr.matmul(A_[:, :k], B_[:k], name), expected)
         out = cp.zeros((2 * expected.shape[0], 3 * expected.shape[1]), dtype)
         for target in (out[::2, ::3], out[::-2, ::-3], out[: expected.shape[0], 1 : 1 + expected.shape[1]]):
             assert sr.matmul(A_[:, :k], B_[:k], name, out=target) is target
-            same(target, expected)
+            assert_same(target, expected)
 
 
 BATCHES = [((3,), (3,)), ((3,), ()), ((), (3,)), ((2, 1), (3,)), ((2, 3), (2, 3)), ((1, 3), (2, 1)), ((0,), ())]
@@ -172,33 +172,33 @@ def test_batches_broadcast(name, dtype, cp, rng):
     for left, right in BATCHES:
         A, B = entries(rng, name, dtype, (*left, 5, 7)), entries(rng, name, dtype, (*right, 7, 4))
         expected = sr.matmul(A, B, name)
-        same(sr.matmul(cp.asarray(A), cp.asarray(B), name), expected)
-        same(sr.matmul(cp.asarray(A)[..., ::-1], cp.asarray(B)[..., ::-1, :], name), expected)
+        assert_same(sr.matmul(cp.asarray(A), cp.asarray(B), name), expected)
+        assert_same(sr.matmul(cp.asarray(A)[..., ::-1], cp.asarray(B)[..., ::-1, :], name), expected)
         out = cp.zeros((*expected.shape[:-2], 4, 5), dtype).swapaxes(-1, -2)
         assert sr.matmul(cp.asarray(A), cp.asarray(B), name, out=out) is out
-        same(out, expected)
+        assert_same(out, expected)
 
 
 def test_many_small_products(cp, rng):
     A, B = entries(rng, "min_plus", "float32", (100_000, 4, 5)), entries(rng, "min_plus", "float32", (100_000, 5, 3))
-    same(sr.matmul(cp.asarray(A), cp.asarray(B)), (A[:, :, :, None] + B[:, None]).min(2))
+    assert_same(sr.matmul(cp.asarray(A), cp.asarray(B)), (A[:, :, :, None] + B[:, None]).min(2))
 
 
 def test_vectors(cp, rng):
     A, x = entries(rng, "min_plus", "float32", (6, 9)), entries(rng, "min_plus", "float32", (9,))
-    same(sr.matmul(cp.asarray(A), cp.asarray(x)), sr.matmul(A, x))
-    same(sr.matmul(cp.asarray(x), cp.asarray(A).T), sr.matmul(x, A.T))
-    same(sr.matmul(cp.asarray(x), cp.asarray(x)), sr.matmul(x, x))
-    same(sr.dot(cp.asarray(x), cp.asarray(x)), sr.dot(x, x))
+    assert_same(sr.matmul(cp.asarray(A), cp.asarray(x)), sr.matmul(A, x))
+    assert_same(sr.matmul(cp.asarray(x), cp.asarray(A).T), sr.matmul(x, A.T))
+    assert_same(sr.matmul(cp.asarray(x), cp.asarray(x)), sr.matmul(x, x))
+    assert_same(sr.dot(cp.asarray(x), cp.asarray(x)), sr.dot(x, x))
 
 
 def test_dtypes_meet(cp):
     A, B = np.array([[1, 2**15 - 1]], np.int16), np.array([[1], [7]], np.int32)
-    same(sr.matmul(cp.asarray(A), cp.asarray(B)), sr.matmul(A, B))
-    same(sr.matmul(cp.asarray(A), cp.asarray(B.astype(float))), sr.matmul(A, B.astype(float)))
-    same(sr.multiply(cp.asarray(A), cp.asarray(B)), sr.multiply(A, B))
+    assert_same(sr.matmul(cp.asarray(A), cp.asarray(B)), sr.matmul(A, B))
+    assert_same(sr.matmul(cp.asarray(A), cp.asarray(B.astype(float))), sr.matmul(A, B.astype(float)))
+    assert_same(sr.multiply(cp.asarray(A), cp.asarray(B)), sr.multiply(A, B))
     top = np.full((1, 2), 20_000, np.int16)  # the sums leave the dtype inside, not outside
-    same(sr.matmul(cp.asarray(top), cp.asarray(-top.T)), sr.matmul(top, -top.T))
+    assert_same(sr.matmul(cp.asarray(top), cp.asarray(-top.T)), sr.matmul(top, -top.T))
 
 
 @pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float32"), ("min_plus", "int32"), ("plus_times", "float32")])
@@ -207,16 +207,16 @@ def test_out_may_be_an_operand(name, dtype, cp, rng):
     expected = sr.matmul(A, B, name)
     first = cp.asarray(A)
     assert sr.matmul(first, cp.asarray(B), name, out=first) is first
-    same(first, expected)
+    assert_same(first, expected)
     second = cp.asarray(B)
     sr.matmul(cp.asarray(A), second, name, out=second.T)
-    same(second.T, expected)
+    assert_same(second.T, expected)
     whole = cp.asarray(np.concatenate([A, B]))
     sr.matmul(whole[:9], whole[9:], name, out=whole[4:13])
-    same(whole[4:13], expected)
+    assert_same(whole[4:13], expected)
     C = cp.asarray(A)
     sr.gemm(cp.asarray(A), cp.asarray(B), C, name, beta=sr.CATALOGUE[name].one_for(dtype), out=C.T)
-    same(C.T, sr.gemm(A, B, A, name, beta=sr.CATALOGUE[name].one_for(dtype)))
+    assert_same(C.T, sr.gemm(A, B, A, name, beta=sr.CATALOGUE[name].one_for(dtype)))
 
 
 @pytest.mark.parametrize(("name", "dtype"), [c for c in CASES if c[0] != "plus_times" and c[1] != "bool"])
@@ -226,9 +226,9 @@ def test_witnesses(name, dtype, cp, rng):
         for found, expected in zip(
             sr.matmul_witness(cp.asarray(A), cp.asarray(B), name), sr.matmul_witness(A, B, name), strict=True
         ):
-            same(found, expected)
+            assert_same(found, expected)
     A, B = entries(rng, name, dtype, (3, 5, 7)), entries(rng, name, dtype, (7, 4))
-    same(sr.matmul_witness(cp.asarray(A), cp.asarray(B), name)[1], sr.matmul_witness(A, B, name)[1])
+    assert_same(sr.matmul_witness(cp.asarray(A), cp.asarray(B), name)[1], sr.matmul_witness(A, B, name)[1])
 
 
 ROUNDED = [
@@ -248,7 +248,7 @@ def test_a_product_has_the_bits_of_the_cpu(name, dtype, cp, rng):
             if highest > 1:
                 A, B = A * dtype_of(dtype)(37.3), B / dtype_of(dtype)(11.9)
             A[rng.random(A.shape) < 0.1] = sr.CATALOGUE[name].zero_for(dtype)
-            same(sr.matmul(cp.asarray(A), cp.asarray(B), name), sr.matmul(A, B, name))
+            assert_same(sr.matmul(cp.asarray(A), cp.asarray(B), name), sr.matmul(A, B, name))
 
 
 def dtype_of(name):
@@ -260,7 +260,7 @@ def test_powers(cp, rng):
         A = entries(rng, name, dtype, (33, 33))
         A = A % 2 if name == "plus_times" else A
         for k in (0, 1, 2, 5):
-            same(sr.power(cp.asarray(A), k, name), sr.power(A, k, name))
+            assert_same(sr.power(cp.asarray(A), k, name), sr.power(A, k, name))
 
 
 # ------------------------------------------------------------------------------------------------- gemm and the others
@@ -278,20 +278,20 @@ def test_gemm(name, dtype, cp, rng):
         for beta in (None, 3, zero, one):
             addends = (None, None) if beta is None else (C, cp.asarray(C))
             expected = sr.gemm(A, B, addends[0], name, alpha=alpha, beta=beta)
-            same(sr.gemm(cp.asarray(A), cp.asarray(B), addends[1], name, alpha=alpha, beta=beta), expected)
+            assert_same(sr.gemm(cp.asarray(A), cp.asarray(B), addends[1], name, alpha=alpha, beta=beta), expected)
             out = cp.asarray(C)
             options = {"transpose_a": True, "transpose_b": True, "out": out, "check": False}
             At, Bt = cp.asarray(A.T.copy()), cp.asarray(B.T.copy())
             addend = None if beta is None else out
             assert sr.gemm(At, Bt, addend, name, alpha=alpha, beta=beta, **options) is out
-            same(out, expected)
+            assert_same(out, expected)
 
 
 def test_gemm_reads_c_only_where_beta_is_not_the_zero(cp, rng):
     A = entries(rng, "plus_times", "float32", (5, 5))
     C = cp.full((5, 5), np.nan, np.float32)
     found = sr.gemm(cp.asarray(A), cp.asarray(A), C, "plus_times", beta=0, check=False)
-    same(found, sr.matmul(A, A, "plus_times"))
+    assert_same(found, sr.matmul(A, A, "plus_times"))
     with pytest.raises(ValueError, match="C is given, but no beta"):
         sr.gemm(cp.asarray(A), cp.asarray(A), C, "plus_times")
     with pytest.raises(DeviceError, match="beta is an array on a GPU"):
@@ -302,15 +302,15 @@ def test_gemm_reads_c_only_where_beta_is_not_the_zero(cp, rng):
 def test_relatives_of_gemm(name, dtype, cp, rng):
     A, x, y = (entries(rng, name, dtype, shape) for shape in ((17, 31), (31,), (17,)))
     A_, x_, y_ = map(cp.asarray, (A, x, y))
-    same(sr.gemv(A_, x_, y_, name, alpha=2, beta=1), sr.gemv(A, x, y, name, alpha=2, beta=1))
-    same(sr.gemv(A_, y_, semiring=name, transpose=True), sr.gemv(A, y, semiring=name, transpose=True))
+    assert_same(sr.gemv(A_, x_, y_, name, alpha=2, beta=1), sr.gemv(A, x, y, name, alpha=2, beta=1))
+    assert_same(sr.gemv(A_, y_, semiring=name, transpose=True), sr.gemv(A, y, semiring=name, transpose=True))
     out = y_.copy()
     assert sr.gemv(A_, x_, out, name, beta=1, out=out) is out
-    same(out, sr.gemv(A, x, y, name, beta=1))
-    same(sr.ger(y_, x_, A_, name, alpha=1), sr.ger(y, x, A, name, alpha=1))
-    same(sr.ger(y_, x_, semiring=name), sr.ger(y, x, semiring=name))
+    assert_same(out, sr.gemv(A, x, y, name, beta=1))
+    assert_same(sr.ger(y_, x_, A_, name, alpha=1), sr.ger(y, x, A, name, alpha=1))
+    assert_same(sr.ger(y_, x_, semiring=name), sr.ger(y, x, semiring=name))
     assert sr.axpy(2, y_, y_[::-1], name, out=y_) is y_
-    same(y_, sr.axpy(2, y, y[::-1], name))
+    assert_same(y_, sr.axpy(2, y, y[::-1], name))
 
 
 # ------------------------------------------------------------------------------------------------- entry by entry
@@ -321,18 +321,18 @@ def test_entrywise_and_reductions(name, dtype, cp, rng):
     A, B = entries(rng, name, dtype, (33, 65)), entries(rng, name, dtype, (65,))
     A_, B_ = cp.asarray(A), cp.asarray(B)
     for check in (True, False):
-        same(sr.add(A_, B_, name, check=check), sr.add(A, B, name))
-        same(sr.multiply(A_.T[::-1], B_[:, None], name, check=check), sr.multiply(A.T[::-1], B[:, None], name))
+        assert_same(sr.add(A_, B_, name, check=check), sr.add(A, B, name))
+        assert_same(sr.multiply(A_.T[::-1], B_[:, None], name, check=check), sr.multiply(A.T[::-1], B[:, None], name))
     out = cp.zeros((65, 33), dtype)
     assert sr.add(A_.T, A_.T, name, out=out) is out
-    same(out, sr.add(A.T, A.T, name))
+    assert_same(out, sr.add(A.T, A.T, name))
     for axis in (None, 0, 1, (0, 1), -1):
-        same(sr.reduce(A_, name, axis), sr.reduce(A, name, axis))
-        same(sr.reduce(A_[::2, ::-3], name, axis, check=False), sr.reduce(A[::2, ::-3], name, axis))
-    same(sr.reduce(A_[:0], name, 0), sr.reduce(A[:0], name, 0))
+        assert_same(sr.reduce(A_, name, axis), sr.reduce(A, name, axis))
+        assert_same(sr.reduce(A_[::2, ::-3], name, axis, check=False), sr.reduce(A[::2, ::-3], name, axis))
+    assert_same(sr.reduce(A_[:0], name, 0), sr.reduce(A[:0], name, 0))
     semiring = sr.CATALOGUE[name]
-    same(sr.zeros((2, 3), semiring, dtype, device="cuda"), sr.zeros((2, 3), semiring, dtype))
-    same(sr.identity(3, semiring, dtype, device="cuda"), sr.identity(3, semiring, dtype))
+    assert_same(sr.zeros((2, 3), semiring, dtype, device="cuda"), sr.zeros((2, 3), semiring, dtype))
+    assert_same(sr.identity(3, semiring, dtype, device="cuda"), sr.identity(3, semiring, dtype))
 
 
 def test_a_semiring_without_a_ufunc(cp, rng):
@@ -352,23 +352,23 @@ def test_packed_bits(size, cp, rng):
     A, B, C = (rng.random(shape) < 0.2 for shape in ((m, k), (k, n), (m, n)))
     A_, B_, C_ = map(sr.pack, map(cp.asarray, (A, B, C)))
     assert A_.on_device
-    same(A_.unpack(), A)
-    same(A_.T.unpack(), A.T)
-    same(sr.pack(cp.asarray(A)[::-1, ::-1]).unpack(), A[::-1, ::-1])
+    assert_same(A_.unpack(), A)
+    assert_same(A_.T.unpack(), A.T)
+    assert_same(sr.pack(cp.asarray(A)[::-1, ::-1]).unpack(), A[::-1, ::-1])
     assert A_.count() == A.sum()
     for name in ("boolean", "xor_and"):
         for check in (True, False):
-            same(sr.matmul(A_, B_, name, check=check).unpack(), sr.matmul(A, B, name))
-        same(sr.gemm(A_, B_, C_, name, beta=True).unpack(), sr.gemm(A, B, C, name, beta=True))
-        same(sr.add(C_, ~C_, name).unpack(), sr.add(C, ~C, name))
-    same(sr.matmul_witness(A_, B_, "boolean")[1], sr.matmul_witness(A, B, "boolean")[1])
+            assert_same(sr.matmul(A_, B_, name, check=check).unpack(), sr.matmul(A, B, name))
+        assert_same(sr.gemm(A_, B_, C_, name, beta=True).unpack(), sr.gemm(A, B, C, name, beta=True))
+        assert_same(sr.add(C_, ~C_, name).unpack(), sr.add(C, ~C, name))
+    assert_same(sr.matmul_witness(A_, B_, "boolean")[1], sr.matmul_witness(A, B, "boolean")[1])
     assert sr.matmul(sr.pack(A), sr.pack(B), "boolean", device="cuda") == sr.pack(sr.matmul(A, B, "boolean"))
 
 
 def test_powers_of_packed_bits(cp, rng):
     A = rng.random((70, 70)) < 0.03
     for k in (0, 1, 5):
-        same(sr.power(sr.pack(cp.asarray(A)), k, "boolean").unpack(), sr.power(A, k, "boolean"))
+        assert_same(sr.power(sr.pack(cp.asarray(A)), k, "boolean").unpack(), sr.power(A, k, "boolean"))
 
 
 # ------------------------------------------------------------------------------------------------- where arrays live
@@ -414,7 +414,7 @@ def test_host_and_device_do_not_mix(cp):
     ):
         with pytest.raises(DeviceError, match="GPU"):
             call()
-    same(sr.multiply(cp.asarray(A), 3), sr.multiply(A, 3))
+    assert_same(sr.multiply(cp.asarray(A), 3), sr.multiply(A, 3))
     assert isinstance(sr.matmul(cp.asarray(A), A, device="cuda"), cp.ndarray)
 
 
@@ -452,16 +452,18 @@ def test_bfloat16(name, cp, rng):
         A, B = (np.abs(entries(rng, name, "float32", s)).astype(dtype) for s in ((m, k), (k, n)))
         expected = sr.matmul(A, B, name)
         for check in (True, False):
-            same(sr.matmul(cp.asarray(A), cp.asarray(B), name, check=check), expected)
+            assert_same(sr.matmul(cp.asarray(A), cp.asarray(B), name, check=check), expected)
             A_, B_ = (torch.from_numpy(X.astype(np.float32)).cuda().bfloat16() for X in (A, B))
             C = sr.matmul(A_, B_, name, check=check)
             assert (C.dtype, C.is_cuda) == (torch.bfloat16, True)
             np.testing.assert_array_equal(C.float().cpu().numpy(), expected.astype(np.float32))
-        same(sr.add(cp.asarray(A), cp.asarray(A)[:1], name), sr.add(A, A[:1], name))
-        same(sr.multiply(cp.asarray(A), 2.0, name), sr.multiply(A, dtype.type(2), name))
-        same(sr.reduce(cp.asarray(A), name, 1), sr.reduce(A, name, 1))
-        same(sr.gemm(cp.asarray(A), cp.asarray(B), semiring=name, alpha=2.0), sr.gemm(A, B, semiring=name, alpha=2.0))
-        same(sr.matmul_witness(cp.asarray(A), cp.asarray(B), name)[1], sr.matmul_witness(A, B, name)[1])
+        assert_same(sr.add(cp.asarray(A), cp.asarray(A)[:1], name), sr.add(A, A[:1], name))
+        assert_same(sr.multiply(cp.asarray(A), 2.0, name), sr.multiply(A, dtype.type(2), name))
+        assert_same(sr.reduce(cp.asarray(A), name, 1), sr.reduce(A, name, 1))
+        assert_same(
+            sr.gemm(cp.asarray(A), cp.asarray(B), semiring=name, alpha=2.0), sr.gemm(A, B, semiring=name, alpha=2.0)
+        )
+        assert_same(sr.matmul_witness(cp.asarray(A), cp.asarray(B), name)[1], sr.matmul_witness(A, B, name)[1])
     A[0, 0] = np.nan
     with pytest.raises(DomainError, match=r"A\[0, 0\] is nan"):
         sr.matmul(cp.asarray(A), cp.asarray(B), name)
@@ -596,7 +598,7 @@ def test_contractions(name, dtype, cp, rng):
                 found.get().astype(float), expected.astype(float), rtol=2e-2 if dtype == "float16" else 1e-5, atol=1e-6
             )
         else:
-            same(found, expected)
+            assert_same(found, expected)
         if sr.CATALOGUE[name].selective and dtype != "float16":
             C, where = sr.einsum_witness(subscripts, *map(cp.asarray, arrays), semiring=name)
             np.testing.assert_array_equal(C.get(), sr.einsum_witness(subscripts, *arrays, semiring=name)[0])

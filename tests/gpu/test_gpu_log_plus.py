@@ -39,7 +39,7 @@ def exact(A, B, C=None):
     return found
 
 
-def multiplied(plan, A, B, C=None):
+def log_product(plan, A, B, C=None):
     import cupy as cp
 
     from semiring.kernels import device_backend
@@ -53,10 +53,10 @@ def multiplied(plan, A, B, C=None):
     return cp.asnumpy(result)
 
 
-def assert_right(found, expected, dtype):
+def assert_right(actual, expected, dtype):
     infinite = ~np.isfinite(expected)
-    np.testing.assert_array_equal(found[infinite], expected[infinite].astype(dtype))
-    difference = np.abs(found[~infinite] - expected[~infinite])
+    np.testing.assert_array_equal(actual[infinite], expected[infinite].astype(dtype))
+    difference = np.abs(actual[~infinite] - expected[~infinite])
     units = difference / np.maximum(1, np.abs(expected[~infinite])) / np.finfo(dtype).eps
     assert units.max(initial=0) <= BOUND[dtype], float(units.max())
 
@@ -69,11 +69,11 @@ def test_errors_are_small_on_data_of_every_kind(rng, name, dtype, by_cublas):
     A, B = (X.astype(dtype) for X in KINDS[name](rng, M, K, N))
     rows, columns = np.r_[0:12, 60:64], np.r_[0:16, 500:530]
     expected = exact(A[rows], B[:, columns])
-    found = multiplied(plan, A, B)
+    found = log_product(plan, A, B)
     assert_right(found[np.ix_(rows, columns)], expected, dtype)
-    assert multiplied(plan, A, B).tobytes() == found.tobytes()
+    assert log_product(plan, A, B).tobytes() == found.tobytes()
     C = np.where(rng.random(found.shape) < 0.2, -INF, found + rng.normal(size=found.shape)).astype(dtype)
-    total = multiplied(plan, A, B, C)
+    total = log_product(plan, A, B, C)
     assert_right(total[np.ix_(rows, columns)], exact(A[rows], B[:, columns], C[np.ix_(rows, columns)]), dtype)
 
 
@@ -94,10 +94,10 @@ def test_errors_of_small_products_are_as_small(rng, m, k, n, dtype):
         C = rng.normal(size=(m, n)).astype(dtype)
         rows, columns = slice(0, 16), slice(max(0, n - 16), n)
         expected, total = (exact(A[rows], B[:, columns], X) for X in (None, C[rows, columns]))
-        found = multiplied(plan, A, B)
+        found = log_product(plan, A, B)
         assert_right(found[rows, columns], expected, dtype)
-        assert multiplied(plan, A, B).tobytes() == found.tobytes()
-        assert_right(multiplied(plan, A, B, C)[rows, columns], total, dtype)
+        assert log_product(plan, A, B).tobytes() == found.tobytes()
+        assert_right(log_product(plan, A, B, C)[rows, columns], total, dtype)
         stack = sr.matmul(cp.asarray(np.stack([A, A])), cp.asarray(np.asfortranarray(B)), "log_plus")
         assert_right(cp.asnumpy(stack[1])[rows, columns], expected, dtype)
 
@@ -113,12 +113,12 @@ def test_halves_are_float32_rounded_once(rng, dtype):
     wide = [X.astype(np.float32) for X in (A, B, C)]
     plan = make_plan(sr.log_plus, half)
     for given, before in (((A, B), wide[:2]), ((A, B, C), wide)):
-        found = multiplied(plan, *given).astype(np.float32)
+        found = log_product(plan, *given).astype(np.float32)
         np.testing.assert_array_equal(
-            found, multiplied(make_plan(sr.log_plus, "float32"), *before).astype(half).astype(np.float32)
+            found, log_product(make_plan(sr.log_plus, "float32"), *before).astype(half).astype(np.float32)
         )
     A, B = (np.full(shape, 0.25, half) for shape in ((33, 3000), (3000, 40)))
-    found = cp.asnumpy(multiplied(plan, A, B)).astype(float)
+    found = cp.asnumpy(log_product(plan, A, B)).astype(float)
     np.testing.assert_array_equal(found, np.full((33, 40), np.log(3000) + 0.5).astype(half).astype(float))
 
 
@@ -127,7 +127,7 @@ def test_a_single_path_is_exact_and_none_is_none(rng, by_cublas, monkeypatch, pa
     monkeypatch.setitem(by_cublas._PAIRS, "f", pairs)
     A, B = (X.astype(np.float32) for X in KINDS["hidden_markov_models"](rng, M, K, N))
     paths = np.isfinite(A).astype(int) @ np.isfinite(B).astype(int)
-    found = multiplied(make_plan(sr.log_plus, "float32"), A, B)
+    found = log_product(make_plan(sr.log_plus, "float32"), A, B)
     best = sr.matmul(A, B, "max_plus")
     np.testing.assert_array_equal(found[paths == 1], best[paths == 1])
     np.testing.assert_array_equal(found == -INF, paths == 0)
@@ -147,7 +147,7 @@ def test_strides_stacks_infinities_and_panels(rng, monkeypatch, by_cublas):
     cp.testing.assert_array_equal(sr.matmul(stack, cp.stack([B, B]), "log_plus")[0], expected)
     host_A, host_B = cp.asnumpy(A), cp.asnumpy(B)
     host_A[3, 4], host_B[7, 8] = INF, INF
-    found = multiplied(make_plan(sr.log_plus, "float32"), host_A, host_B)
+    found = log_product(make_plan(sr.log_plus, "float32"), host_A, host_B)
     assert_right(found[:12], exact(host_A[:12], host_B), "float32")
     monkeypatch.setattr(by_cublas, "_ROWS", 64)
     monkeypatch.setattr(by_cublas, "_COLUMNS", 200)

@@ -57,7 +57,7 @@ def one(A, name="min_plus"):
     return sr.closure(A, name, method=METHOD, device="cuda")
 
 
-def here(x):
+def to_host(x):
     return x.get() if hasattr(x, "get") else np.asarray(x)
 
 
@@ -139,10 +139,10 @@ def test_several_gpus_close_float16_as_the_host_does(rng, cupy, several, where):
     for n in (40, 600, 1100):
         A = rounding_matrix(rng, n, "min_plus", "float16")
         given = A if where == "host" else cupy.asarray(A)
-        expected = here(sr.closure(cupy.asarray(A.astype(np.float32)), method=METHOD)).astype(np.float16)
-        assert same_bits(here(sr.closure(given, device=several)), expected)
-        fast = here(sr.closure(given, device=several, compute_dtype="float16"))
-        assert same_bits(fast, here(sr.closure(cupy.asarray(A), method=METHOD, compute_dtype="float16")))
+        expected = to_host(sr.closure(cupy.asarray(A.astype(np.float32)), method=METHOD)).astype(np.float16)
+        assert same_bits(to_host(sr.closure(given, device=several)), expected)
+        fast = to_host(sr.closure(given, device=several, compute_dtype="float16"))
+        assert same_bits(fast, to_host(sr.closure(cupy.asarray(A), method=METHOD, compute_dtype="float16")))
         np.testing.assert_allclose(fast, expected, rtol=n * 2.0**-11)
 
 
@@ -196,10 +196,10 @@ def test_several_gpus_take_arrays_of_any_gpu(rng, cupy, several):
 def test_several_gpus_take_packed_bits(rng, cupy, several):
     for n in (1000, 9000):  # the second in two blocks of pivots
         T = matrix(rng, n, "boolean", "bool", density=2 / n)
-        expected = here(sr.closure(cupy.asarray(T), "boolean"))
+        expected = to_host(sr.closure(cupy.asarray(T), "boolean"))
         assert same_bits(sr.closure(sr.pack(T), "boolean", device=several).unpack(), expected)
         assert same_bits(sr.closure(cupy.asarray(T), "boolean", device=several).get(), expected)
-        assert same_bits(here(sr.closure(sr.pack(cupy.asarray(T)), "boolean", device=several).unpack()), expected)
+        assert same_bits(to_host(sr.closure(sr.pack(cupy.asarray(T)), "boolean", device=several).unpack()), expected)
 
 
 def test_several_gpus_find_predecessors(rng, cupy, several):
@@ -207,8 +207,8 @@ def test_several_gpus_find_predecessors(rng, cupy, several):
         A = np.where(rng.random((n, n)) < density, rng.integers(1, 999, (n, n)), np.inf).astype(np.float32)
         for given in (A, cupy.asarray(A)):
             paths = sr.shortest_paths(given, device=several)
-            assert same_bits(here(paths.matrix), here(sr.closure(A)))
-            check_predecessors(A, here(paths.matrix), here(paths.predecessors))
+            assert same_bits(to_host(paths.matrix), to_host(sr.closure(A)))
+            check_predecessors(A, to_host(paths.matrix), to_host(paths.predecessors))
 
 
 def test_several_gpus_share_out_stacks(rng, cupy, several):
@@ -216,7 +216,7 @@ def test_several_gpus_share_out_stacks(rng, cupy, several):
         stack = np.stack([rounding_matrix(rng, 130, name, dtype) for _ in range(7)])
         if dtype == "float32":  # whole numbers, which no order rounds: how many are closed together decides it
             stack = np.rint(1000 * stack)
-        expected = np.stack([here(sr.closure(cupy.asarray(A), name)) for A in stack])
+        expected = np.stack([to_host(sr.closure(cupy.asarray(A), name)) for A in stack])
         assert same_bits(sr.closure(stack, name, device=several), expected)
         with cupy.cuda.Device(1):
             given = cupy.asarray(stack.reshape(7, 1, 130, 130))

@@ -34,7 +34,7 @@ def stack_of(rng, count, n, name, dtype):
     return tuple(np.stack([each[i % len(some)] for i in range(count)]) for each in (some, expected))
 
 
-def same(result, expected):
+def assert_same(result, expected):
     assert type(result).__module__.startswith("cupy")
     assert result.dtype == expected.dtype
     np.testing.assert_array_equal(result.get(), expected)
@@ -47,9 +47,9 @@ def test_every_size_and_dtype(rng, cupy, name, dtype):
         given = cupy.asarray(A)
         for check in (True, False):
             closed, why = closure(given, name, check=check, explain=True)
-            same(closed, expected)
+            assert_same(closed, expected)
             assert ("closed together" in str(why) or "side by side" in str(why)) == (count > 1 or n < 129)
-        same(given, A)
+        assert_same(given, A)
 
 
 def test_layouts(rng, cupy):
@@ -62,33 +62,33 @@ def test_layouts(rng, cupy):
         within = cupy.zeros((6, 300, 300), np.float32)[:, 7 : n + 7, 5 : n + 5]
         within[...] = cupy.asarray(A)
         for view in (turned, spread, backwards, outer, within):
-            same(closure(view), expected)
+            assert_same(closure(view), expected)
             for check in (True, False):
                 work = view.copy() if check else view  # the second time in place, strides and all
                 assert closure(work, out=work, check=check) is work
-                same(work, expected)
+                assert_same(work, expected)
         joined = cupy.asarray(A).reshape(2, 3, n, n)
-        same(closure(joined), expected.reshape(2, 3, n, n))
+        assert_same(closure(joined), expected.reshape(2, 3, n, n))
         out = cupy.empty((n, n, 3, 2), np.float32).transpose(3, 2, 0, 1)  # no reshape joins its stack
         for check in (True, False):
             assert closure(joined, out=out, check=check) is out
-            same(out, expected.reshape(2, 3, n, n))
+            assert_same(out, expected.reshape(2, 3, n, n))
 
 
 @pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")
 def test_the_users_own_ties_infinities_and_fractions(rng, cupy):
     own = sr.Semiring("own", add="max(x, y)", mul="max(0, x + y - 1)", zero=0, one=1, domain=(0, 1))
     A = np.where(rng.random((5, 150, 150)) < 0.05, rng.integers(56, 64, (5, 150, 150)) / 64, 0).astype(np.float32)
-    same(closure(cupy.asarray(A), own), closure(A, own))
+    assert_same(closure(cupy.asarray(A), own), closure(A, own))
     ties = np.where(rng.random((5, 260, 260)) < 0.03, rng.integers(0, 3, (5, 260, 260)), np.inf)
-    same(closure(cupy.asarray(ties)), closure(ties))
+    assert_same(closure(cupy.asarray(ties)), closure(ties))
     none = np.full((3, 140, 140), np.inf, np.float32)
-    same(closure(cupy.asarray(none)), closure(none))
+    assert_same(closure(cupy.asarray(none)), closure(none))
     signed = rng.standard_normal((4, 140, 140)).astype(np.float32)
     signed[0, 5, 6], signed[1, 7, 8] = -0.0, np.inf
     for name in ("max_min", "min_max"):
         for check in (True, False):
-            same(closure(cupy.asarray(signed), name, check=check), closure(signed, name))
+            assert_same(closure(cupy.asarray(signed), name, check=check), closure(signed, name))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -106,7 +106,7 @@ def test_the_same_bits_whatever_is_beside_them(rng, cupy, dtype):
 def test_weights_of_both_signs_and_errors(rng, cupy):
     A = np.where(rng.random((3, 200, 200)) < 0.05, rng.integers(5, 9, (3, 200, 200)), np.inf).astype(np.float32)
     A[1, 3, 4] = -2
-    same(closure(cupy.asarray(A)), closure(A))
+    assert_same(closure(cupy.asarray(A)), closure(A))
     assert np.isnan(closure(cupy.asarray(A), check=False).get()).all()
     with np.errstate(invalid="ignore"):
         assert np.isnan(closure(cupy.asarray(-A), "max_plus", check=False).get()).all()
@@ -124,8 +124,8 @@ def test_weights_of_both_signs_and_errors(rng, cupy):
             closure(cupy.asarray(gains), "max_times")
     long = np.full((2, 300, 300), np.iinfo(np.int16).max, np.int16)
     long[:, np.arange(299), np.arange(1, 300)] = 100
-    same(closure(cupy.asarray(long[:, :150, :150])), closure(long[:, :150, :150]))
-    same(closure(cupy.asarray(long)), closure(long))
+    assert_same(closure(cupy.asarray(long[:, :150, :150])), closure(long[:, :150, :150]))
+    assert_same(closure(cupy.asarray(long)), closure(long))
     work = cupy.asarray(long)
     with pytest.raises(IntegerOverflowError):
         closure(work, out=work)
@@ -138,7 +138,7 @@ def test_nothing_waits_without_a_check(rng, cupy):
         A, pool = cupy.asarray(first), cupy.cuda.MemoryPool()
         with cupy.cuda.Stream(non_blocking=True) as stream:
             for _ in range(2):
-                same(closure(A, name, check=False), expected)
+                assert_same(closure(A, name, check=False), expected)
             with cupy.cuda.using_allocator(pool.malloc):
                 stream.begin_capture()
                 result = closure(A, name, check=False)
@@ -147,7 +147,7 @@ def test_nothing_waits_without_a_check(rng, cupy):
                 A.set(given)
                 graph.launch(stream)
                 stream.synchronize()
-                same(result, found)
+                assert_same(result, found)
 
 
 def test_large_matrices_go_one_by_one(rng, cupy, monkeypatch):
@@ -155,5 +155,5 @@ def test_large_matrices_go_one_by_one(rng, cupy, monkeypatch):
     monkeypatch.setattr(type(schedule_for("cuda", A.dtype)), "min_stack", lambda self, n: 4)
     for count in (3, 5):
         closed, why = closure(cupy.asarray(A.repeat(2, axis=0)[:count]), explain=True)
-        same(closed, expected.repeat(2, axis=0)[:count])
+        assert_same(closed, expected.repeat(2, axis=0)[:count])
         assert ("closed together" in str(why)) == (count == 5)

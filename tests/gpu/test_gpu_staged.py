@@ -23,7 +23,7 @@ SIZES = (1, 2, 31, 32, 33, 64, 65, 127, 128, 129)
 LAYOUTS = ("rows", "columns", "strided", "reversed")
 
 
-class Staged:
+class StagedBackend:
     """A backend with the functions of the kernel contract that this package provides."""
 
     name = "staged"
@@ -41,7 +41,7 @@ class Staged:
 def engines(semiring, dtype, **facts):
     """Return the engines of this package and of the reference backend."""
     plan = make_plan(semiring, dtype, **facts)
-    return Engine(OnDevice(Staged()), plan), Engine(ReferenceBackend(), make_plan(semiring, dtype, **facts))
+    return Engine(OnDevice(StagedBackend()), plan), Engine(ReferenceBackend(), make_plan(semiring, dtype, **facts))
 
 
 def matrix(rng, name, dtype, n):
@@ -51,14 +51,14 @@ def matrix(rng, name, dtype, n):
     return to_kernel_form(nilpotent(rng, name, dtype, n), name)
 
 
-def agree(found, expected, semiring):
+def agree(actual, expected, semiring):
     """Bit for bit; inexact functions (exp, log) and contracted sums to rounding."""
     __tracebackhide__ = True
-    if semiring.idempotent or found.dtype.kind != "f":
-        np.testing.assert_array_equal(found, expected)
+    if semiring.idempotent or actual.dtype.kind != "f":
+        np.testing.assert_array_equal(actual, expected)
     else:
-        tolerance = 1e-12 if found.dtype == np.float64 else 2e-5
-        np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+        tolerance = 1e-12 if actual.dtype == np.float64 else 2e-5
+        np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
 
 
 HALVES = [(name, "float16") for name in ("min_plus", "max_plus", "max_min", "min_max", "max_times")]

@@ -32,7 +32,7 @@ def small(monkeypatch):
     monkeypatch.setattr(layout, "DEVICE", replace(layout.DEVICE, overhead=64 << 20))
 
 
-def least(A, name, **options):
+def least_memory(A, name, **options):
     with pytest.raises(ValueError, match="too small") as caught:
         sr.closure(A, name, **{"device": "cuda", **options}, memory=1)
     size, unit = str(caught.value).rsplit("takes ", 1)[1].split()
@@ -50,7 +50,7 @@ def test_strips_have_the_bits_of_the_closure_in_memory(monkeypatch, rng, tmp_pat
         A = rounding_matrix(rng, n, name, dtype)
         expected = sr.closure(A, name, method=METHOD, **asked)
         for share in (2, 3):
-            memory = least(A, name) * share >> 1
+            memory = least_memory(A, name) * share >> 1
             found, why = sr.closure(A, name, memory=memory, explain=True, **asked)
             assert "read and written in" in str(why)
             assert why.backend == "cuda"
@@ -65,7 +65,7 @@ def test_strips_have_the_bits_of_the_closure_in_memory(monkeypatch, rng, tmp_pat
 @pytest.mark.parametrize("name", ["plus_times", "log_plus"])
 def test_sums_of_floats_are_those_of_memory_but_for_rounding(rng, name):
     A = rounding_matrix(rng, 1000, name, "float64")
-    found = sr.closure(A, name, device="cuda", memory=least(A, name))
+    found = sr.closure(A, name, device="cuda", memory=least_memory(A, name))
     np.testing.assert_allclose(found, sr.closure(A, name, method=METHOD, device="cuda"), rtol=1e-12)
 
 
@@ -74,7 +74,7 @@ def test_weights_of_both_signs(rng, dtype):
     h = rng.integers(0, 500, 1000)
     A = (rng.integers(0, 1000, (1000, 1000)) + h[:, None] - h).astype(dtype)
     A[rng.random(A.shape) < 0.4] = sr.min_plus.zero_for(A.dtype)
-    found, why = sr.closure(A, device="cuda", memory=least(A, "min_plus"), explain=True)
+    found, why = sr.closure(A, device="cuda", memory=least_memory(A, "min_plus"), explain=True)
     assert "potentials" in str(why)
     assert same_bits(found, sr.closure(A, method=METHOD))
 
@@ -89,7 +89,7 @@ def test_paths_are_found_from_pivots(rng, tmp_path, name, dtype):
     A[rng.random(A.shape) < 0.98] = zero
     np.save(path, A)
     options = {"out": tmp_path / "D.npy", "device": "cuda", "pivots": tmp_path / "P.npy", "journal": tmp_path / "run"}
-    D = sr.closure(path, name, memory=least(path, name, **options), **options)
+    D = sr.closure(path, name, memory=least_memory(path, name, **options), **options)
     np.testing.assert_allclose(np.float64(D), np.float64(sr.closure(A, name, method=METHOD)), rtol=1e-6)
     found = sr.Paths(D, semiring, pivots=options["pivots"])
     for i, j in rng.integers(0, 1000, (200, 2)):
@@ -109,7 +109,7 @@ def test_a_run_that_was_stopped_goes_on(rng, tmp_path):
     A, path = rounding_matrix(rng, 1000, "min_plus", "float32"), tmp_path / "A.npy"
     np.save(path, A)
     expected = sr.closure(A, method=METHOD, device="cuda")
-    options = {"out": path, "device": "cuda", "memory": least(A, "min_plus"), "journal": tmp_path / "run"}
+    options = {"out": path, "device": "cuda", "memory": least_memory(A, "min_plus"), "journal": tmp_path / "run"}
 
     def stop(done, total):
         time.sleep(0.01)

@@ -35,7 +35,7 @@ def of_few(monkeypatch):
     monkeypatch.setattr(schedule, "_TABLE", small)
 
 
-def closed(A, name, step, structure=True, **options):
+def close_both_ways(A, name, step, structure=True, **options):
     """The closure on a GPU, which a step must have had to do with, beside the one without structure."""
     import cupy
 
@@ -76,15 +76,15 @@ def test_undirected(n, name, dtype, of_few, rng):
         if n > 1:
             A[0, n - 1] = A[n - 1, 0] = A[1, 0] = A[0, 1] = sr.as_semiring(name).zero_for(A.dtype)
         only = frozenset({"undirected"})
-        found, dense = closed(A, name, "undirected", structure=only)
+        found, dense = close_both_ways(A, name, "undirected", structure=only)
         np.testing.assert_array_equal(found, dense)
         np.testing.assert_array_equal(found, found.T)
 
 
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize(("name", "dtype"), CASES)
-@pytest.mark.parametrize("hidden", [False, True])
-def test_components(n, name, dtype, hidden, of_few, rng):
+@pytest.mark.parametrize("is_permuted", [False, True])
+def test_components(n, name, dtype, is_permuted, of_few, rng):
     """Acyclic graphs, and several parts, some of them apart, in any order; A⁺ too."""
     if n < 2:
         return
@@ -96,12 +96,12 @@ def test_components(n, name, dtype, hidden, of_few, rng):
         else:
             part = np.sort(rng.integers(0, 5, n))
             A[(part[:, None] > part) if kind == "parts" else (part[:, None] != part)] = zero
-        if hidden:
+        if is_permuted:
             order = rng.permutation(n)
             A = A[np.ix_(order, order)]
         for reflexive in (True, False):
             given = {"reflexive": reflexive, "structure": frozenset({"components"})}
-            found, dense = closed(A, name, "components" if n >= 130 else "arrays", **given)
+            found, dense = close_both_ways(A, name, "components" if n >= 130 else "arrays", **given)
             np.testing.assert_array_equal(found, dense)
 
 
@@ -119,7 +119,7 @@ def test_hops(n, dtype, weight, of_few, rng):
             continue
         np.fill_diagonal(A, np.where(rng.random(n) < 0.3, 7, none))
         exact = dtype != "float16" or weight * n <= 2048  # else sums of a path could be rounded, and the step refuses
-        found, dense = closed(A, "min_plus", "hops" if exact else "structure", structure=frozenset({"hops"}))
+        found, dense = close_both_ways(A, "min_plus", "hops" if exact else "structure", structure=frozenset({"hops"}))
         np.testing.assert_array_equal(found, dense)
         expected = weight * shortest_path(edges.astype(float), unweighted=True)
         reached = np.isfinite(expected)
@@ -151,7 +151,7 @@ def test_bottlenecks(n, name, dtype, of_few, rng):
         zero = semiring.zero_for(A.dtype)
         A[rng.random((n, n)) >= density] = zero
         A = np.where(np.tri(n, k=-1, dtype=bool), A.T, A)
-        found, dense = closed(A, name, "bottleneck")
+        found, dense = close_both_ways(A, name, "bottleneck")
         np.testing.assert_array_equal(found, dense)
 
 
@@ -170,7 +170,7 @@ def test_separators(name, dtype, both, of_few, rng):
         A[edges[1], edges[0]] = weights
     order = rng.permutation(n)
     A = A[np.ix_(order, order)]
-    found, dense = closed(A, name, "separators", structure=frozenset({"separators"}))
+    found, dense = close_both_ways(A, name, "separators", structure=frozenset({"separators"}))
     np.testing.assert_array_equal(found, dense)
 
 

@@ -112,12 +112,12 @@ def test_halves_devices_and_semirings_are_checked(st):
     with pytest.raises(ShapeError, match="'j' has the size"):
         st.einsum("ij,jk->ik", half, torch.ones(3, 2, dtype=torch.float16))
     with pytest.raises(AlgebraError, match="no gradient"):
-        st.einsum("ij,ij->ij", *[torch.ones(2, 2, requires_grad=True)] * 2, semiring=_capped())
+        st.einsum("ij,ij->ij", *[torch.ones(2, 2, requires_grad=True)] * 2, semiring=_capped_sums())
     with pytest.raises(TypeError, match="at least one operand"):
         st.einsum("ij")
 
 
-def _capped():
+def _capped_sums():
     """A sum that is neither selective nor one of those with a rule: min(x + y, 1)."""
     return sr.Semiring("capped", "min(x + y, 1)", "x * y", 0, 1, domain=(0, 1), selective=False)
 

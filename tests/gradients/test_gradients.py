@@ -127,13 +127,13 @@ def expected_product(X, alpha, Y, beta, gamma):
 
 
 @pytest.mark.parametrize(("m", "k", "n"), [(1, 1, 1), (3, 7, 2), (5, 1, 4), (9, 6, 17)])
-@pytest.mark.parametrize("spread", [1, 100, 1500])
-def test_a_scaled_product_is_the_sum_of_its_terms(m, k, n, spread, rng):
+@pytest.mark.parametrize("scale", [1, 100, 1500])
+def test_a_scaled_product_is_the_sum_of_its_terms(m, k, n, scale, rng):
     """Exponents of any size, whose sum is at most 0: none of them spoils the others."""
     X, Y = rng.normal(size=(m, k)), rng.normal(size=(k, n))
-    rows, middle, columns = (spread * rng.normal(size=size) for size in (m, k, n))
-    alpha = rows[:, None] - middle - rng.random((m, k)) * spread
-    beta = middle[:, None] + columns - rng.random((k, n)) * spread
+    rows, middle, columns = (scale * rng.normal(size=size) for size in (m, k, n))
+    alpha = rows[:, None] - middle - rng.random((m, k)) * scale
+    beta = middle[:, None] + columns - rng.random((k, n)) * scale
     gamma = -rows[:, None] - columns
     alpha[rng.random((m, k)) < 0.2] = -np.inf
     gamma[rng.random((m, n)) < 0.2] = -np.inf

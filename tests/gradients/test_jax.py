@@ -39,8 +39,8 @@ def _in_float64():
     jax.config.update("jax_enable_x64", False)
 
 
-def weights(rng, name, shape, *, closed=False):
-    return jnp.asarray(draw_weights(rng, name, shape, has_closure=closed))
+def weights(rng, name, shape, *, has_closure=False):
+    return jnp.asarray(draw_weights(rng, name, shape, has_closure=has_closure))
 
 
 def dense_product(A, B, name):
@@ -64,8 +64,8 @@ def pulled_back(function, *arrays):
     return value, pull(jnp.asarray(np.random.default_rng(0).normal(size=value.shape)).astype(value.dtype))
 
 
-def assert_alike(found, expected, tolerance=1e-10):
-    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance), found, expected)
+def assert_alike(actual, expected, tolerance=1e-10):
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance), actual, expected)
 
 
 @pytest.mark.full
@@ -95,7 +95,7 @@ def test_first_and_second_derivatives_by_finite_differences(semiring, rng):
     name = semiring if isinstance(semiring, str) else "max_times"
     A, B = weights(rng, name, (2, 3, 4)), weights(rng, name, (4, 2))
     check_grads(jax.jit(lambda A, B: differentiable.matmul(A, B, semiring)), (A, B), order=2, modes=["rev"], eps=1e-6)
-    Q = weights(rng, name, (4, 4), closed=True)
+    Q = weights(rng, name, (4, 4), has_closure=True)
     finite = np.triu_indices(4, 1) if name in ("max_min", "min_max") else slice(None)
     for reflexive in (True, False):
 
@@ -139,7 +139,7 @@ def test_vectors_and_stacks_broadcast_and_their_gradients_are_summed(name, a, b,
 )
 def test_under_jit_and_vmap_and_grad_of_each_other(semiring, rng):
     name = semiring if isinstance(semiring, str) else "max_times"
-    A, B, Q = (weights(rng, name, shape, closed=True) for shape in [(3, 5, 4), (4, 5), (3, 5, 5)])
+    A, B, Q = (weights(rng, name, shape, has_closure=True) for shape in [(3, 5, 4), (4, 5), (3, 5, 5)])
 
     def loss(A, B, Q):
         loops = jnp.diagonal(differentiable.closure(Q, semiring, reflexive=False))
@@ -171,7 +171,7 @@ def test_among_ties_the_smallest_k_has_the_gradient():
 )
 def test_where_there_is_no_path_the_gradient_is_zero(name, rng):
     zero = float(sr.CATALOGUE[name].zero.leaf)
-    A = np.array(weights(rng, name, (3, 9, 9), closed=True))
+    A = np.array(weights(rng, name, (3, 9, 9), has_closure=True))
     A[rng.random((3, 9, 9)) < 0.8] = zero
     A[1] = zero
     for function in (lambda A: differentiable.closure(A, name), lambda A: differentiable.matmul(A, A, name)):

@@ -28,7 +28,7 @@ NAMES = ["min_plus", "max_times", "max_min", "plus_times", "log_plus"]
 GADGET = sr.Semiring("gadget", "max(x, y)", "x * y / (x * y + (1 - x) * (1 - y) + 1)", 0, 1, domain=(0, 1))
 
 
-def drawn(rng, name, *shapes):
+def draw_tensors(rng, name, *shapes):
     return [torch.from_numpy(draw_weights(rng, name, shape)).requires_grad_() for shape in shapes]
 
 
@@ -53,7 +53,7 @@ def stepwise(A, x, w, name, lengths=None):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("matrices", [(4, 4), (7, 1, 1, 4, 4), (7, 2, 3, 4, 4), (7, 2, 1, 4, 4)])
 def test_gradients_are_those_of_single_products(name, matrices, rng):
-    A, x, w = drawn(rng, name, matrices, (2, 3, 4), (7, 2, 3, 4))
+    A, x, w = draw_tensors(rng, name, matrices, (2, 3, 4), (7, 2, 3, 4))
     lengths = torch.from_numpy(rng.integers(0, 8, (2, 3)))
     for given in (None, lengths):
         expected = stepwise(A, x, w, name, given)
@@ -78,7 +78,7 @@ def test_derivatives_by_finite_differences(semiring, rng):
     if semiring == "log_plus" or tiers.selected_tier == "exhaustive":
         shapes += [(3, 3), (5, 1, 3, 3)]
     for matrices in shapes[::-1]:
-        A, x, w = drawn(rng, name, matrices, (2, 3), (5, 2, 3))
+        A, x, w = draw_tensors(rng, name, matrices, (2, 3), (5, 2, 3))
         lengths = torch.tensor([3, 5])
         for function in (differentiable.scan, differentiable.multi_dot):
 
@@ -93,7 +93,7 @@ def test_derivatives_by_finite_differences(semiring, rng):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_sums_are_those_of_reduce(name, rng):
-    (A,) = drawn(rng, name, (2, 3, 4))
+    (A,) = draw_tensors(rng, name, (2, 3, 4))
     for axis in (None, 1, -1, (0, 2), ()):
         found = differentiable.reduce(A, name, axis)
         expected = torch.from_numpy(np.asarray(sr.reduce(A.detach().numpy(), name, axis)))
@@ -135,7 +135,7 @@ def test_a_row_with_small_gradients_keeps_them_beside_others(rng):
 def test_where_there_is_no_path_the_gradient_is_zero(rng):
     inf = float("inf")
     for name, zero in (("min_plus", inf), ("log_plus", -inf)):
-        A, x, w = drawn(rng, name, (3, 3), (2, 3), (5, 2, 3))
+        A, x, w = draw_tensors(rng, name, (3, 3), (2, 3), (5, 2, 3))
         with torch.no_grad():
             A[0], A[:, 1], w[2, 0] = zero, zero, zero  # row 0 of the batch ends there
         end = differentiable.multi_dot(A, x, name, weights=w)
@@ -170,7 +170,7 @@ def test_memory_grows_with_the_root_of_the_steps(rng):
 
 
 def test_the_transforms_of_torch_func(rng):
-    A, x, w = drawn(rng, "log_plus", (3, 3), (4, 3), (6, 4, 3))
+    A, x, w = draw_tensors(rng, "log_plus", (3, 3), (4, 3), (6, 4, 3))
     for function in (differentiable.scan, differentiable.multi_dot):
 
         def loss(A, x, w):
@@ -186,7 +186,7 @@ def test_the_transforms_of_torch_func(rng):
 @pytest.mark.full
 @pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")  # opcheck's own
 def test_the_compiler_finds_one_graph_and_operators_are_registered_as_it_wants(rng):
-    A, x, w = drawn(rng, "log_plus", (3, 3), (4, 3), (6, 4, 3))
+    A, x, w = draw_tensors(rng, "log_plus", (3, 3), (4, 3), (6, 4, 3))
 
     def loss(A, x, w):
         states = differentiable.scan(A, x, "log_plus", weights=w)
@@ -243,7 +243,7 @@ def test_jax_has_the_same_values_and_gradients(rng):
 
     with jax.enable_x64(True):
         for name in ("min_plus", "log_plus"):
-            A, x, w = drawn(rng, name, (3, 3), (2, 3), (5, 2, 3))
+            A, x, w = draw_tensors(rng, name, (3, 3), (2, 3), (5, 2, 3))
             lengths = np.array([4, 5])
             plain = [tensor.detach().numpy() for tensor in (A, x, w)]
             for which in ("scan", "multi_dot"):
@@ -267,7 +267,7 @@ def test_jax_has_the_same_values_and_gradients(rng):
 @pytest.mark.parametrize("name", NAMES)
 def test_tensors_on_a_gpu_have_the_values_and_gradients_of_the_host(name, rng):
     for matrices, n in (((60, 60), 60), ((12, 2, 1, 90, 90), 90), ((12, 2, 3, 5, 5), 5)):
-        A, x, w = drawn(rng, name, matrices, (2, 3, n), (12, 2, 3, n))
+        A, x, w = draw_tensors(rng, name, matrices, (2, 3, n), (12, 2, 3, n))
         lengths = torch.from_numpy(rng.integers(0, 13, (2, 3)))
         there = [tensor.detach().cuda().requires_grad_() for tensor in (A, x, w)]
         for function in (differentiable.scan, differentiable.multi_dot):

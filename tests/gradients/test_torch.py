@@ -28,8 +28,8 @@ GADGET = sr.Semiring("gadget", "max(x, y)", "x * y / (x * y + (1 - x) * (1 - y) 
 ANY_OF = sr.Semiring("any of", add="x + y - x * y", mul="x * y", zero=0, one=1, domain=(0, 1))
 
 
-def weights(rng, name, shape, dtype=np.float64, *, closed=False):
-    return torch.from_numpy(draw_weights(rng, name, shape, has_closure=closed).astype(dtype))
+def weights(rng, name, shape, dtype=np.float64, *, has_closure=False):
+    return torch.from_numpy(draw_weights(rng, name, shape, has_closure=has_closure).astype(dtype))
 
 
 @pytest.mark.parametrize(
@@ -94,9 +94,9 @@ def gradients(function, *tensors, seed=0):
     return value.detach(), torch.autograd.grad(value, leaves, g)
 
 
-def assert_alike(found, expected, tolerance):
-    torch.testing.assert_close(found[0], expected[0], rtol=tolerance, atol=tolerance)
-    for ours, theirs in zip(found[1], expected[1], strict=True):
+def assert_alike(actual, expected, tolerance):
+    torch.testing.assert_close(actual[0], expected[0], rtol=tolerance, atol=tolerance)
+    for ours, theirs in zip(actual[1], expected[1], strict=True):
         torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
 
 
@@ -259,7 +259,7 @@ def test_closure_gradients_are_supergradients(n, seed):
 @pytest.mark.parametrize("name", full(lambda name: name in FULL, NAMES))
 @pytest.mark.parametrize("n", full(lambda n: n in (2, 17), [1, 2, 5, 17, 40]))
 def test_closures_agree_with_the_dense_expression(name, n, rng):
-    A = weights(rng, name, (n, n), closed=True)
+    A = weights(rng, name, (n, n), has_closure=True)
     found = gradients(lambda A: differentiable.closure(A, name), A)
     assert_alike(found, gradients(lambda A: dense_closure(A, name), A), 1e-8)
     found = gradients(lambda A: differentiable.closure(A, name, reflexive=False), A)
@@ -270,7 +270,7 @@ def test_closures_agree_with_the_dense_expression(name, n, rng):
 @pytest.mark.parametrize("name", full(lambda name: name in FULL, NAMES))
 @pytest.mark.parametrize("reflexive", [True, False])
 def test_first_and_second_derivatives_of_closures_by_finite_differences(name, reflexive, rng):
-    A = weights(rng, name, (4, 4), closed=True).requires_grad_()
+    A = weights(rng, name, (4, 4), has_closure=True).requires_grad_()
     finite = ~torch.eye(4, dtype=torch.bool) if name in ("max_min", "min_max") else slice(None)
 
     def close(A):
@@ -285,7 +285,7 @@ def test_first_and_second_derivatives_of_closures_by_finite_differences(name, re
 def test_sparse_graphs_have_finite_gradients(name, rng):
     """Pairs without a path have none, long paths have them on every edge; a stack of matrices has each its own."""
     zero, n = float(sr.CATALOGUE[name].zero.leaf), 30
-    A = weights(rng, name, (3, n, n), closed=True)
+    A = weights(rng, name, (3, n, n), has_closure=True)
     A[torch.from_numpy(rng.random((3, n, n)) < 0.9)] = zero
     A[2] = zero
     A[2, torch.arange(n - 1), torch.arange(1, n)] = 0.5 if zero == 0 else 0.0
@@ -325,7 +325,7 @@ def test_signs_mix_and_a_negative_cycle_is_an_error():
 
 @pytest.mark.parametrize("name", ["min_plus", "log_plus", "plus_times"])
 def test_any_strides_and_empty_tensors(name, rng):
-    whole = weights(rng, name, (6, 14, 8), closed=True)
+    whole = weights(rng, name, (6, 14, 8), has_closure=True)
     for view in (whole.mT, whole[::2, 1::3], whole[0].expand(2, 14, 8), whole.permute(2, 1, 0), whole[:, :, :0]):
         A, B = view, weights(rng, name, (view.shape[-1], 3))
         found = gradients(lambda B: differentiable.matmul(A, B, name), B)  # noqa: B023
@@ -337,7 +337,7 @@ def test_any_strides_and_empty_tensors(name, rng):
         assert dA.shape == A.shape
         assert dB.shape == B.shape
     assert gradients(lambda A: differentiable.closure(A, name), torch.zeros(2, 0, 0))[1][0].shape == (2, 0, 0)
-    square = weights(rng, name, (5, 5), closed=True)
+    square = weights(rng, name, (5, 5), has_closure=True)
     straight = gradients(lambda A: differentiable.closure(A, name), square)
     assert_alike(gradients(lambda A: differentiable.closure(A.mT, name).mT, square), straight, 1e-12)
 
@@ -409,7 +409,7 @@ def test_the_compiler_finds_one_graph(semiring, rng):
     if semiring is GADGET:
         semiring = sr.Semiring("own", add="max(x, y)", mul="x * y * 1.0", zero=0, one=1, domain=(0, 1))
     name = semiring if isinstance(semiring, str) else "max_times"
-    given = [weights(rng, name, shape, closed=True) for shape in [(5, 4), (4, 5), (5, 5)]]
+    given = [weights(rng, name, shape, has_closure=True) for shape in [(5, 4), (4, 5), (5, 5)]]
     torch._dynamo.reset()
     found = torch._dynamo.explain(step)(*given, semiring)
     assert (found.graph_count, found.graph_break_count) == (1, 0)
@@ -446,7 +446,7 @@ def test_each_operator_is_registered_as_pytorch_wants(name):
 
 @pytest.mark.parametrize("semiring", ["min_plus", "max_times", "log_plus", "plus_times"])
 def test_the_transforms_of_torch_func(semiring, rng):
-    A, B, Q = (weights(rng, semiring, shape, closed=True) for shape in [(3, 5, 4), (4, 5), (3, 5, 5)])
+    A, B, Q = (weights(rng, semiring, shape, has_closure=True) for shape in [(3, 5, 4), (4, 5), (3, 5, 5)])
 
     def loss(A, B, Q):
         return step(A, B, Q, semiring)
@@ -477,7 +477,7 @@ def test_tensors_on_a_gpu_have_the_values_and_gradients_of_the_host(name, rng):
         A, B = weights(rng, name, (3, 33, 70), dtype), weights(rng, name, (70, 65), dtype)
         product = lambda A, B: differentiable.matmul(A, B, name)  # noqa: E731
         assert_alike(gradients(on_gpu(product), A, B), gradients(product, A, B), tolerance)
-        Q = weights(rng, name, (2, 130, 130), dtype, closed=True)
+        Q = weights(rng, name, (2, 130, 130), dtype, has_closure=True)
         for reflexive in (True, False):
             close = lambda Q: differentiable.closure(Q, name, reflexive=reflexive)  # noqa: E731, B023
             assert_alike(gradients(on_gpu(close), Q), gradients(close, Q), 10 * tolerance)
@@ -486,7 +486,7 @@ def test_tensors_on_a_gpu_have_the_values_and_gradients_of_the_host(name, rng):
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", ["min_plus", "log_plus"])
 def test_no_path_ties_and_far_exponents_on_a_gpu(name, rng):
-    Q = weights(rng, name, (60, 60), closed=True)
+    Q = weights(rng, name, (60, 60), has_closure=True)
     Q[torch.from_numpy(rng.random((60, 60)) < 0.9)] = float(sr.CATALOGUE[name].zero.leaf)
     close = lambda Q: differentiable.closure(Q, name)  # noqa: E731
     found = gradients(on_gpu(close), Q)
@@ -503,7 +503,7 @@ def test_no_path_ties_and_far_exponents_on_a_gpu(name, rng):
 @pytest.mark.gpu
 def test_second_derivatives_the_compiler_and_streams_on_a_gpu(rng):
     for name in ("max_times", "log_plus"):
-        Q = weights(rng, name, (5, 5), closed=True).cuda().requires_grad_()
+        Q = weights(rng, name, (5, 5), has_closure=True).cuda().requires_grad_()
         assert torch.autograd.gradgradcheck(lambda Q: differentiable.closure(Q, name), (Q,))  # noqa: B023
         leaves = [Q.detach()[:, :4], Q.detach()[:4], Q.detach()]
         torch._dynamo.reset()

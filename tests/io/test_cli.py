@@ -352,13 +352,13 @@ UNDIRECTED = {
 
 @pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")
 @pytest.mark.parametrize("name", UNDIRECTED)
-@pytest.mark.parametrize("more", [[], ["-o", "d.npy"]], ids=["edges", "a matrix"])
-def test_an_undirected_edge_goes_in_both_directions(run, towns, name, more):
+@pytest.mark.parametrize("arguments", [[], ["-o", "d.npy"]], ids=["edges", "a matrix"])
+def test_an_undirected_edge_goes_in_both_directions(run, towns, name, arguments):
     (towns / name).write_text(UNDIRECTED[name])
-    more = [*more, "--undirected"] if name == "g.csv" else more
+    arguments = [*arguments, "--undirected"] if name == "g.csv" else arguments
     a, b, c = "123" if name == "g.mtx" else "012"
     for ends in ((a, c), (c, a)):
-        asked = ("paths", name, "--from", ends[0], "--to", ends[1], *more)
+        asked = ("paths", name, "--from", ends[0], "--to", ends[1], *arguments)
         for without, distance, edges in (((a, b), 9, "1 edge"), ((a, c), 4, "2 edges"), ((c, c), 4, "2 e")):
             code, out, _ = run(*asked, "--without", *without)
             assert code == 0
@@ -367,13 +367,13 @@ def test_an_undirected_edge_goes_in_both_directions(run, towns, name, more):
     assert twice == run(*asked, "--without", a, b)
 
 
-@pytest.mark.parametrize("more", [[], ["-o", "d.npy"]], ids=["edges", "a matrix"])
-def test_without_a_directed_edge_the_other_direction_stays(run, towns, more):
+@pytest.mark.parametrize("arguments", [[], ["-o", "d.npy"]], ids=["edges", "a matrix"])
+def test_without_a_directed_edge_the_other_direction_stays(run, towns, arguments):
     (towns / "g.csv").write_text("a,b,1\nb,a,2\nb,c,1\n")
-    code, out, _ = run("paths", "g.csv", "--from", "b", "--to", "a", "--without", "a", "b", *more)
+    code, out, _ = run("paths", "g.csv", "--from", "b", "--to", "a", "--without", "a", "b", *arguments)
     assert (code, out.splitlines()[2]) == (0, "b → a: distance 2, 1 edge")
-    assert run("paths", "g.csv", "--from", "a", "--to", "b", "--without", "a", "b", *more)[0] == 1
-    message = failure(run, "paths", "g.csv", "--from", "a", "--without", "c", "a", *more)
+    assert run("paths", "g.csv", "--from", "a", "--to", "b", "--without", "a", "b", *arguments)[0] == 1
+    message = failure(run, "paths", "g.csv", "--from", "a", "--without", "c", "a", *arguments)
     assert message.startswith("no edge leads from c to a")
 
 
@@ -395,14 +395,14 @@ def test_no_path_is_exit_code_1(run, towns):
     assert (towns / "d.npz").exists()
 
 
-@pytest.mark.parametrize("some", [[], ["-o", "d.npz"]])
-def test_no_path_names_the_option_if_a_path_leads_back(run, towns, some):
+@pytest.mark.parametrize("arguments", [[], ["-o", "d.npz"]])
+def test_no_path_names_the_option_if_a_path_leads_back(run, towns, arguments):
     (towns / "way.csv").write_text("a,b,3\nb,c,2\nb,d,1\n")
-    code, out, _ = run("paths", "way.csv", "--from", "c", "--to", "a", *some)
+    code, out, _ = run("paths", "way.csv", "--from", "c", "--to", "a", *arguments)
     assert code == 1
     assert "--undirected takes each edge in both directions\n" in out
     for words in (["--from", "c", "--to", "d"], ["--from", "a", "--to", "c"], ["--from", "c"], []):
-        assert "--undirected" not in run("paths", "way.csv", *words, *some)[1]
+        assert "--undirected" not in run("paths", "way.csv", *words, *arguments)[1]
 
 
 def test_the_ends_of_the_longest_path_are_named(run, towns):
@@ -689,11 +689,13 @@ def test_the_size_of_a_large_file_is_told_before_it_is_written(run, towns, monke
     assert "note" not in run("closure", "towns.csv", "-o", "d.csv")[2]
 
 
-@pytest.mark.parametrize(("name", "own", "other"), [("paths", "--kind", "--memory"), ("closure", "--memory", "--kind")])
-def test_the_help_of_no_check_names_options_of_its_command(run, name, own, other):
+@pytest.mark.parametrize(
+    ("name", "own_option", "other_option"), [("paths", "--kind", "--memory"), ("closure", "--memory", "--kind")]
+)
+def test_the_help_of_no_check_names_options_of_its_command(run, name, own_option, other_option):
     text = run(name, "--help")[1].rpartition("--no-check")[2].partition("\n  --")[0]
-    assert own in text
-    assert other not in text
+    assert own_option in text
+    assert other_option not in text
 
 
 def test_messages_advise_options_of_the_command():
@@ -849,10 +851,10 @@ def test_outputs_are_checked_before_the_work(run, towns, monkeypatch):
 
 
 def test_an_interrupt_is_130(run, towns, monkeypatch):
-    def interrupted(*_, **__):
+    def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("semiring.cli.closure.closure", interrupted)
+    monkeypatch.setattr("semiring.cli.closure.closure", interrupt)
     assert run("closure", "towns.csv", "-o", "x.npy") == (
         130,
         "towns: 7 vertices, 7 edges, min_plus float64\n",
@@ -1133,7 +1135,7 @@ def test_there_is_no_progress_without_a_terminal():
         assert progress is None
 
 
-def told(terminal, *seconds):
+def terminal_output(terminal, *seconds):
     """Return what a terminal shows of compilations that took so many seconds."""
     with Compilations(terminal):
         for long in seconds:
@@ -1145,9 +1147,9 @@ def told(terminal, *seconds):
 
 def test_a_compilation_is_announced_and_then_told():
     line = "semiring: compiling min_plus float32 product for this machine, once"
-    assert told(Terminal(), 2.1) == f"\r{line} …\x1b[K\r{line}: 2.1 s\x1b[K\n"
-    assert told(Terminal(), 0.0) == f"\r{line} …\x1b[K\r\x1b[K", "what takes no time leaves no line"
-    assert told(io.StringIO(), 2.1) == "", "nobody watches"
+    assert terminal_output(Terminal(), 2.1) == f"\r{line} …\x1b[K\r{line}: 2.1 s\x1b[K\n"
+    assert terminal_output(Terminal(), 0.0) == f"\r{line} …\x1b[K\r\x1b[K", "what takes no time leaves no line"
+    assert terminal_output(io.StringIO(), 2.1) == "", "nobody watches"
 
 
 def test_the_logger_is_left_as_it_was():

@@ -20,31 +20,33 @@ def roads(tmp_path):
     return path
 
 
-def same(found, expected):
-    assert isinstance(found, sr.Network)
-    assert (found.names, found.title, found.unit) == (expected.names, expected.title, expected.unit)
-    np.testing.assert_array_equal(found.matrix, expected.matrix)
-    assert found.matrix.dtype == expected.matrix.dtype
+def assert_same(actual, expected):
+    assert isinstance(actual, sr.Network)
+    assert (actual.names, actual.title, actual.unit) == (expected.names, expected.title, expected.unit)
+    np.testing.assert_array_equal(actual.matrix, expected.matrix)
+    assert actual.matrix.dtype == expected.matrix.dtype
 
 
 @pytest.mark.parametrize("form", [str, Path])
 def test_the_closure_of_an_edge_list(roads, form):
     found = sr.closure(form(roads), weight="km")
-    same(found, sr.closure(sr.read(roads, weight="km")))
+    assert_same(found, sr.closure(sr.read(roads, weight="km")))
     assert found.names == ("Ulm", "Kiel", "Jena")
     assert found.matrix.tolist() == [[0, 7, 11], [np.inf, 0, 4], [np.inf, np.inf, 0]]
 
 
 def test_options_of_reading_and_of_closing(roads):
-    same(sr.closure(roads, "max_min", weight="hours"), sr.closure(sr.read(roads, "max_min", weight="hours"), "max_min"))
-    same(
+    assert_same(
+        sr.closure(roads, "max_min", weight="hours"), sr.closure(sr.read(roads, "max_min", weight="hours"), "max_min")
+    )
+    assert_same(
         sr.closure(roads, weight="km", columns=("to", "from")),
         sr.closure(sr.read(roads, weight="km", columns=("to", "from"))),
     )
     undirected = sr.closure(roads, weight="km", directed=False, reflexive=False)
-    same(undirected, sr.closure(sr.read(roads, weight="km", directed=False), reflexive=False))
+    assert_same(undirected, sr.closure(sr.read(roads, weight="km", directed=False), reflexive=False))
     found, explanation = sr.closure(roads, weight="km", explain=True)
-    same(found, sr.closure(roads, weight="km"))
+    assert_same(found, sr.closure(roads, weight="km"))
     assert "vertices have names" in str(explanation.chain)
     out = np.empty((3, 3))
     assert sr.closure(roads, weight="km", out=out) is out
@@ -55,7 +57,7 @@ def test_options_of_reading_and_of_closing(roads):
 def test_other_formats(tmp_path, ending):
     path, A = tmp_path / f"roads{ending}", np.array([[np.inf, 7, 12], [np.inf, np.inf, 4], [2, np.inf, np.inf]])
     sr.write(path, A)
-    same(sr.closure(path), sr.closure(sr.read(path)))
+    assert_same(sr.closure(path), sr.closure(sr.read(path)))
 
 
 def test_the_result_goes_to_an_npy_file(roads, tmp_path):

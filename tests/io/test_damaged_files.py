@@ -77,7 +77,7 @@ def archive(**members):
     return stream.getvalue()
 
 
-def refused(folder, name, content, message, error=FormatError, **options):
+def check_refused(folder, name, content, message, error=FormatError, **options):
     path = folder / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(error, match=message) as raised:
@@ -91,17 +91,19 @@ def test_the_header_of_an_npy_file_is_compared_with_its_size(shape, tmp_path):
     header = re.sub(rb"\(2, 2\), \} *", b"%s, }" % shape.encode(), whole)
     content = header.replace(b"\n", b" " * (len(whole) - len(header)) + b"\n", 1)
     assert len(content) == len(whole)
-    refused(tmp_path, "A.npy", content, r"damaged: has the header of a float64 array .* bytes, and 32 follow it")
-    refused(tmp_path, "A.npz", archive(matrix=content), r"damaged: the array 'matrix' has the header of a float64")
-    refused(tmp_path, "B.npy", whole + b"x", "33 follow it")
-    refused(tmp_path, "B.npy", whole[:-1], "31 follow it")
+    check_refused(tmp_path, "A.npy", content, r"damaged: has the header of a float64 array .* bytes, and 32 follow it")
+    check_refused(
+        tmp_path, "A.npz", archive(matrix=content), r"damaged: the array 'matrix' has the header of a float64"
+    )
+    check_refused(tmp_path, "B.npy", whole + b"x", "33 follow it")
+    check_refused(tmp_path, "B.npy", whole[:-1], "31 follow it")
 
 
 def test_headers_that_python_cannot_read(tmp_path):
     for text in (b"(" * 9000, b"-" * 9000, b"{'descr': '<f8', 'fortran_order': False, 'shape': (2, 2)", b"[]"):
         content = b"\x93NUMPY\x02\x00" + len(text).to_bytes(4, "little") + text
-        refused(tmp_path, "A.npy", content, "damaged|dictionary")
-    refused(tmp_path, "A.npy", b"\x93NUMPY\x09\x00" + bytes(8), r"version \(9, 0\)")
+        check_refused(tmp_path, "A.npy", content, "damaged|dictionary")
+    check_refused(tmp_path, "A.npy", b"\x93NUMPY\x09\x00" + bytes(8), r"version \(9, 0\)")
 
 
 CSR = {
@@ -114,7 +116,7 @@ CSR = {
 
 
 @pytest.mark.parametrize(
-    ("changed", "message"),
+    ("changes", "message"),
     [
         ({"indptr": np.array([0, 100_000, 1], np.int32)}, r"the matrix\.indptr\[1\] is 100000, beyond"),
         ({"indptr": np.array([0, 5, 1], np.int32)}, r"the matrix\.indptr\[1\] is 5, beyond"),
@@ -134,8 +136,8 @@ CSR = {
         ({"format": np.zeros((3, 3))}, "the sparse format is"),
     ],
 )
-def test_a_sparse_npz_file_is_validated(changed, message, tmp_path):
-    refused(tmp_path, "A.npz", archive(**{**CSR, **changed}), message)
+def test_a_sparse_npz_file_is_validated(changes, message, tmp_path):
+    check_refused(tmp_path, "A.npz", archive(**{**CSR, **changes}), message)
 
 
 def test_archives_with_other_members(tmp_path):
@@ -144,14 +146,14 @@ def test_archives_with_other_members(tmp_path):
         written.writestr("matrix.npy", npy(np.zeros((2, 2))))
         with pytest.warns(UserWarning, match="Duplicate"):
             written.writestr("matrix.npy", npy(np.ones((2, 2))))
-    refused(tmp_path, "A.npz", stream.getvalue(), "holds two arrays 'matrix'")
+    check_refused(tmp_path, "A.npz", stream.getvalue(), "holds two arrays 'matrix'")
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_LZMA) as written:  # whose decoder may take 4 GiB
         written.writestr("matrix.npy", npy(np.zeros((2, 2))))
-    refused(tmp_path, "A.npz", stream.getvalue(), "another method")
+    check_refused(tmp_path, "A.npz", stream.getvalue(), "another method")
     damaged = bytearray(archive(matrix=np.zeros((2, 2))))
     damaged[damaged.index(bytes(32))] ^= 1
-    refused(tmp_path, "A.npz", bytes(damaged), "damaged: .*CRC-32.*write it again")
+    check_refused(tmp_path, "A.npz", bytes(damaged), "damaged: .*CRC-32.*write it again")
 
 
 def test_a_sparse_file_of_any_format_reads_back(tmp_path):
@@ -180,7 +182,7 @@ def test_a_sparse_file_of_any_format_reads_back(tmp_path):
     ],
 )
 def test_lines_of_matrix_market_files_are_read_to_their_end(header, line, message, tmp_path):
-    refused(tmp_path, "A.mtx", f"%%MatrixMarket matrix {header} general\n% comment\n2 2 1\n{line}\n", message)
+    check_refused(tmp_path, "A.mtx", f"%%MatrixMarket matrix {header} general\n% comment\n2 2 1\n{line}\n", message)
 
 
 def test_whole_lines_of_matrix_market_files(tmp_path):
@@ -224,18 +226,18 @@ def test_the_integer_that_means_no_edge_in_arrays_is_a_number_in_text(tmp_path):
         "A.json": node_link([largest]),
     }
     for name, content in files.items():
-        refused(tmp_path, name, content, f"the weight {largest} is not exact in float64", dtype="float64")
-        refused(tmp_path, name, content, f"the weight {largest} means “no edge” in int64", dtype="int64")
+        check_refused(tmp_path, name, content, f"the weight {largest} is not exact in float64", dtype="float64")
+        check_refused(tmp_path, name, content, f"the weight {largest} means “no edge” in int64", dtype="int64")
     sp.save_npz(tmp_path / "A.npz", sp.coo_array(([largest, 3], ([0, 1], [1, 0])), shape=(2, 2)))
     assert sr.read(tmp_path / "A.npz", dtype="float64").matrix.tolist() == [[INF, INF], [3, INF]]
 
 
 def test_an_integer_beside_floats_keeps_its_value(tmp_path):
     message = f"the weight {BIG} is not exact in float64, which other weights need"
-    refused(tmp_path, "A.csv", f"source,target,weight\n0,1,{BIG}\n1,0,0.5\n", f"A.csv:2: {message}")
-    refused(tmp_path, "A.gr", f"p sp 2 2\na 1 2 0.5\na 2 1 {BIG}\n", f"A.gr:3: {message}")
+    check_refused(tmp_path, "A.csv", f"source,target,weight\n0,1,{BIG}\n1,0,0.5\n", f"A.csv:2: {message}")
+    check_refused(tmp_path, "A.gr", f"p sp 2 2\na 1 2 0.5\na 2 1 {BIG}\n", f"A.gr:3: {message}")
     edges = [{"source": 0, "target": 1, "weight": BIG}, {"source": 1, "target": 0, "weight": 0.5}]
-    refused(tmp_path, "A.json", json.dumps({"nodes": [{"id": 0}, {"id": 1}], "edges": edges}), message)
+    check_refused(tmp_path, "A.json", json.dumps({"nodes": [{"id": 0}, {"id": 1}], "edges": edges}), message)
     graph = nx.Graph()
     graph.add_weighted_edges_from([(0, 1, BIG), (1, 2, 0.5)])
     with pytest.raises(FormatError, match=message):
@@ -245,24 +247,28 @@ def test_an_integer_beside_floats_keeps_its_value(tmp_path):
 # ------------------------------------------------------------------------------------------------- JSON
 
 
-def node_link(weights=(1.0,), **more):
+def node_link(weights=(1.0,), **attributes):
     nodes = [{"id": vertex} for vertex in range(len(weights) + 1)]
     edges = [{"source": i, "target": i + 1, "weight": weight} for i, weight in enumerate(weights)]
-    return json.dumps({"directed": True, "nodes": nodes, "edges": edges, **more})
+    return json.dumps({"directed": True, "nodes": nodes, "edges": edges, **attributes})
 
 
 def test_json_that_says_a_thing_twice(tmp_path):
-    refused(tmp_path, "A.json", node_link(links=[]), "holds both 'edges' and 'links': remove the list")
+    check_refused(tmp_path, "A.json", node_link(links=[]), "holds both 'edges' and 'links': remove the list")
     twice = node_link().replace('"weight": 1.0', '"weight": 1.0, "weight": 2.0')
-    refused(tmp_path, "A.json", twice, "an object has the key 'weight' twice")
-    refused(tmp_path, "A.json", node_link().replace("{", '{"directed": false, ', 1), "has the key 'directed' twice")
+    check_refused(tmp_path, "A.json", twice, "an object has the key 'weight' twice")
+    check_refused(
+        tmp_path, "A.json", node_link().replace("{", '{"directed": false, ', 1), "has the key 'directed' twice"
+    )
 
 
 def test_a_weight_of_null_is_not_1(tmp_path):
     message = "the edge 0 → 1 and all other edges have None as 'weight': give them weights, or leave 'weight' out"
-    refused(tmp_path, "A.json", node_link([None, None]), message)
-    refused(tmp_path, "A.json", node_link([None, None]), message, weight="weight")
-    refused(tmp_path, "A.json", node_link([None, 3]), "the edge 0 → 1 has no weight 'weight', and other edges have one")
+    check_refused(tmp_path, "A.json", node_link([None, None]), message)
+    check_refused(tmp_path, "A.json", node_link([None, None]), message, weight="weight")
+    check_refused(
+        tmp_path, "A.json", node_link([None, 3]), "the edge 0 → 1 has no weight 'weight', and other edges have one"
+    )
     (tmp_path / "A.json").write_text(node_link([None, None]))
     assert sr.read(tmp_path / "A.json", "boolean").matrix.sum() == 2  # over truths every edge is one
     graph = nx.DiGraph()
@@ -315,7 +321,7 @@ def test_long_lines_take_no_longer_than_their_length(tmp_path):
 
 def test_a_truncated_archive_and_an_empty_file_are_named_as_such(tmp_path):
     whole = archive(matrix=np.random.default_rng(0).random((20, 20)))
-    refused(tmp_path, "A.npz", whole[: len(whole) // 2], "damaged: the file is truncated.*(copy|download).*again")
-    refused(tmp_path, "A.npz", b"other", "not a .npz file.*numpy.savez")
+    check_refused(tmp_path, "A.npz", whole[: len(whole) // 2], "damaged: the file is truncated.*(copy|download).*again")
+    check_refused(tmp_path, "A.npz", b"other", "not a .npz file.*numpy.savez")
     for ending in ("npy", "npz", "mtx", "gr", "json"):
-        refused(tmp_path, f"A.{ending}", b"", f"A.{ending}: the file is empty")
+        check_refused(tmp_path, f"A.{ending}", b"", f"A.{ending}: the file is empty")

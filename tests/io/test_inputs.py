@@ -90,8 +90,8 @@ STRANGE = [
 ]
 
 
-@pytest.mark.parametrize(("given", "message"), STRANGE, ids=[str(given)[:20] for given, _ in STRANGE])
-def test_what_is_no_matrix_is_named(given, message):
+@pytest.mark.parametrize(("value", "message"), STRANGE, ids=[str(given)[:20] for given, _ in STRANGE])
+def test_what_is_no_matrix_is_named(value, message):
     functions = [
         sr.closure,
         sr.shortest_paths,
@@ -101,7 +101,7 @@ def test_what_is_no_matrix_is_named(given, message):
     ]
     for function in functions:
         with pytest.raises(DTypeError, match=message):
-            function(given)
+            function(value)
 
 
 @pytest.mark.parametrize("function", [sr.shortest_paths, sr.transitive_closure, lambda A: sr.matmul(A, A)])
@@ -867,15 +867,15 @@ def test_what_is_wrong_in_a_frame_is_named_with_its_row(table, message):
         sr.shortest_paths(pd.DataFrame(table), **weight)
 
 
-@pytest.mark.parametrize("more", [{}, {"km": [3.0, 4.0]}])
-def test_rows_that_pandas_counts_are_no_weights(tmp_path, more):
+@pytest.mark.parametrize("columns", [{}, {"km": [3.0, 4.0]}])
+def test_rows_that_pandas_counts_are_no_weights(tmp_path, columns):
     """The numbers of rows were read as weights where there are no others, and asked about where there are."""
-    frame = pd.DataFrame({"from": ["a", "b"], "to": ["b", "c"], **more})
+    frame = pd.DataFrame({"from": ["a", "b"], "to": ["b", "c"], **columns})
     frame.to_csv(tmp_path / "x.csv")
     frame.rename_axis("index").to_csv(tmp_path / "y.csv")
     for name in ("x.csv", "y.csv"):
         for given in (sr.read(tmp_path / name), pd.read_csv(tmp_path / name)):
-            assert sr.shortest_paths(given).distance("a", "c") == (7 if more else 2)
+            assert sr.shortest_paths(given).distance("a", "c") == (7 if columns else 2)
 
 
 def test_times_are_no_weights_of_a_frame():

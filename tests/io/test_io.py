@@ -954,8 +954,8 @@ def test_positions_of_vertices_that_are_no_texts(tmp_path):
     assert sio.with_positions(sio.read(tmp_path / "g.json"), tmp_path / "at.csv").positions.tolist() == [[3, 4], [1, 2]]
 
 
-def _tell(told, done, total):
-    told.append((done, total))
+def _tell(reports, done, total):
+    reports.append((done, total))
 
 
 def test_writing_tells_how_far_it_is(tmp_path):
@@ -1313,21 +1313,21 @@ def test_wrong_lengths_of_names(tmp_path, lengths):
 def test_weights_that_the_dtype_or_the_domain_cannot_hold(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
-    def refused(text, error, message, semiring="min_plus", dtype=None):
+    def check_refused(text, error, message, semiring="min_plus", dtype=None):
         (tmp_path / "x.csv").write_text(text)
         with pytest.raises(error) as raised:
             sio.read("x.csv", semiring, dtype=dtype)
         assert str(raised.value) == message
 
-    refused("a,b,1\na,c,1.5\n", FormatError, "x.csv:2: the weight 1.5 is not an int32", dtype="int32")
-    refused("a,b,40000\n", FormatError, "x.csv:1: the weight 40000 is not an int16", dtype="int16")
-    refused("a,b,-inf\n", FormatError, "x.csv:1: the weight -inf is not an int16", dtype="int16")
+    check_refused("a,b,1\na,c,1.5\n", FormatError, "x.csv:2: the weight 1.5 is not an int32", dtype="int32")
+    check_refused("a,b,40000\n", FormatError, "x.csv:1: the weight 40000 is not an int16", dtype="int16")
+    check_refused("a,b,-inf\n", FormatError, "x.csv:1: the weight -inf is not an int16", dtype="int16")
     message = "x.csv:1: the weight 32767 means “no edge” in int16: use a wider dtype"
-    refused("a,b,32767\n", FormatError, message, dtype="int16")
-    refused("a,b,1e39\n", FormatError, "x.csv:1: the weight 1e+39 does not fit float32", dtype="float32")
+    check_refused("a,b,32767\n", FormatError, message, dtype="int16")
+    check_refused("a,b,1e39\n", FormatError, "x.csv:1: the weight 1e+39 does not fit float32", dtype="float32")
     message = "x.csv:2: the weight -0.5 lies outside the domain [0, inf] of max_times"
     domain = str(__import__("semiring").max_times.domain)
-    refused("a,b,1\na,c,-0.5\n", DomainError, message.replace("[0, inf]", domain), "max_times")
+    check_refused("a,b,1\na,c,-0.5\n", DomainError, message.replace("[0, inf]", domain), "max_times")
     (tmp_path / "x.csv").write_text("a,b,1\n")
     with pytest.raises(DTypeError):
         sio.read("x.csv", "max_times", dtype="int32")

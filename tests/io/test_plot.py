@@ -281,7 +281,7 @@ def test_the_fill_of_a_factor(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "names", "message"),
+    ("matrix", "names", "message"),
     [
         (np.ones((2, 3)), None, r"A is \(2, 3\): a square matrix is needed"),
         ([1, 2], None, "a matrix has two"),
@@ -289,7 +289,7 @@ def test_the_fill_of_a_factor(tmp_path):
         (np.ones((2, 2)), ["a", "a"], "the name 'a' was given to two vertices"),
     ],
 )
-def test_a_heat_map_is_of_a_square_matrix(given, names, message):
+def test_a_heat_map_is_of_a_square_matrix(matrix, names, message):
     """A matrix of 2 rows and 3 columns raises."""
     with pytest.raises(sr.errors.ShapeError, match=message):
-        plot.plot_matrix(given, names=names)
+        plot.plot_matrix(matrix, names=names)

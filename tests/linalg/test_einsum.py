@@ -34,13 +34,13 @@ def semiring_of(name):
     return relations if name == "relations" else sr.CATALOGUE[name]
 
 
-def same(found, expected, name, message=""):
-    assert np.shape(found) == np.shape(expected), message
-    assert found.dtype == expected.dtype, message
+def assert_same(actual, expected, name, message=""):
+    assert np.shape(actual) == np.shape(expected), message
+    assert actual.dtype == expected.dtype, message
     if name in ("log_plus", "max_times"):  # the order of the operations shows in the last digits
-        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12, err_msg=message)
+        np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-12, err_msg=message)
     else:
-        np.testing.assert_array_equal(found, expected, err_msg=message)
+        np.testing.assert_array_equal(actual, expected, err_msg=message)
 
 
 def random_case(rng, place, **options):
@@ -62,7 +62,7 @@ def test_random_expressions_equal_a_loop_over_all_indices(count):
     for place in range(count):
         name, subscripts, arrays, message = random_case(rng, place)
         found = sr.einsum(subscripts, *arrays, semiring=semiring_of(name))
-        same(found, expressions.value(name, subscripts, arrays), name, message)
+        assert_same(found, expressions.value(name, subscripts, arrays), name, message)
 
 
 @pytest.mark.parametrize("count", [20, pytest.param(200, marks=pytest.mark.full)])
@@ -82,7 +82,7 @@ def test_random_expressions_in_parts_are_the_same(count):
             assert plan.memory <= limit, message
             cut += bool(plan.slices)
             found = sr.einsum(subscripts, *arrays, semiring=semiring, memory_limit=limit)
-            same(found, expressions.value(name, subscripts, arrays), name, message)
+            assert_same(found, expressions.value(name, subscripts, arrays), name, message)
     assert cut
 
 
@@ -283,15 +283,15 @@ def test_neighbours_are_bracketed_at_the_least_cost():
     subscripts = ",".join(a + b for a, b in pairwise(labels)) + "->af"
     plan = sr.einsum_path(subscripts, *arrays, semiring=relations)
 
-    def least(first, last):
+    def least_cost(first, last):
         if first == last:
             return 0
         return min(
-            least(first, cut) + least(cut + 1, last) + sizes[first] * sizes[cut + 1] * sizes[last + 1]
+            least_cost(first, cut) + least_cost(cut + 1, last) + sizes[first] * sizes[cut + 1] * sizes[last + 1]
             for cut in range(first, last)
         )
 
-    assert plan.pairs == least(0, 4)
+    assert plan.pairs == least_cost(0, 4)
 
 
 @pytest.mark.parametrize(
@@ -472,7 +472,7 @@ def test_a_witness_attains_every_entry(count):
         one = expressions.expression(rng)
         arrays = [expressions.laid_out(rng, expressions.entries(rng, name, dtype, shape)) for shape in one.shapes]
         C, where = sr.einsum_witness(one.subscripts, *arrays, semiring=name)
-        same(C, expressions.value(name, one.subscripts, arrays), name, str(one))
+        assert_same(C, expressions.value(name, one.subscripts, arrays), name, str(one))
         terms, output = expressions.read(one.subscripts, arrays)
         letters = {label for term in terms for label in term} - set(output)
         assert set(where) == letters, one
@@ -517,8 +517,10 @@ def regular(vertices, seed):
             return sorted(edges)
 
 
-def network(edges, vertices, one, apart, weights):
-    arrays = [np.array([[one, one], [one, apart]])] * len(edges) + [np.array([one, weight]) for weight in weights]
+def network(edges, vertices, one, both_members, weights):
+    arrays = [np.array([[one, one], [one, both_members]])] * len(edges) + [
+        np.array([one, weight]) for weight in weights
+    ]
     labels = [*map(list, edges), *([vertex] for vertex in range(vertices))]
     return [part for pair in zip(arrays, labels, strict=True) for part in pair]
 

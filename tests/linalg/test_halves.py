@@ -27,12 +27,12 @@ def wide(*arrays):
     return [array.astype(np.float32) for array in arrays]
 
 
-def once(found, exact, dtype):
+def assert_rounded_once(actual, exact, dtype):
     """Check for errors within half a unit of the dtype and what float32 may have lost before."""
-    found, exact = np.asarray(found).astype(float), np.asarray(exact, float)
+    actual, exact = np.asarray(actual).astype(float), np.asarray(exact, float)
     limits = float_limits(dtype)
     unit = np.maximum(np.abs(exact), float(limits.smallest_normal)) * float(limits.eps)
-    assert (np.abs(found - exact) <= 0.5 * unit * (1 + 1e-3) + 1e-5 * np.maximum(1, np.abs(exact))).all()
+    assert (np.abs(actual - exact) <= 0.5 * unit * (1 + 1e-3) + 1e-5 * np.maximum(1, np.abs(exact))).all()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -66,12 +66,12 @@ def test_sums_of_many_terms(rng, dtype):
         ):
             for found in sums:
                 assert found.dtype == dtype
-                once(found, np.log(n), dtype)
+                assert_rounded_once(found, np.log(n), dtype)
         for found in (sr.matmul(ones, ones.T, "plus_times"), sr.reduce(ones, "plus_times"), sr.reduce(ones, sums_of())):
             assert found.dtype == dtype
-            once(found, n, dtype)
+            assert_rounded_once(found, n, dtype)
     A, B = (rng.random(shape).astype(dtype) for shape in ((32, 512), (512, 32)))
-    once(sr.matmul(A, B, "plus_times"), A.astype(float) @ B.astype(float), dtype)
+    assert_rounded_once(sr.matmul(A, B, "plus_times"), A.astype(float) @ B.astype(float), dtype)
     out = np.empty((32, 32), dtype, order="F")
     assert sr.matmul(A, B, "plus_times", out=out) is out
     np.testing.assert_array_equal(out, sr.matmul(A, B, "plus_times"))
@@ -119,16 +119,18 @@ def test_closures_are_rounded_once(rng, dtype):
     for n in (1, 7, 130):
         A = (rng.random((n, n)) / (2 * n)).astype(dtype)
         exact = np.linalg.inv(np.eye(n) - A.astype(float))
-        once(sr.closure(A, "plus_times"), exact, dtype)
+        assert_rounded_once(sr.closure(A, "plus_times"), exact, dtype)
         logs = np.log(A.astype(float)).astype(dtype)
         exact = np.log(np.linalg.inv(np.eye(n) - np.exp(logs.astype(float))))
-        once(sr.closure(logs, "log_plus"), exact, dtype)
+        assert_rounded_once(sr.closure(logs, "log_plus"), exact, dtype)
         stack = np.stack([logs, logs.T])
         np.testing.assert_array_equal(sr.closure(stack, "log_plus")[0], sr.closure(logs, "log_plus"))
         assert sr.closure(stack, "log_plus", out=stack) is stack
         np.testing.assert_array_equal(stack[0], sr.closure(logs, "log_plus"))
         b = rng.random(n).astype(dtype)
-        once(sr.fixed_point(A, b, "plus_times"), np.linalg.solve(np.eye(n) - A.astype(float), b.astype(float)), dtype)
+        assert_rounded_once(
+            sr.fixed_point(A, b, "plus_times"), np.linalg.solve(np.eye(n) - A.astype(float), b.astype(float)), dtype
+        )
 
 
 def both_signs(rng, dtype, n, density):
@@ -147,7 +149,7 @@ def test_closures_of_both_signs_are_those_of_float32_rounded_once(rng, dtype, na
         for options in ({}, {"reflexive": False}, {"method": "johnson"}, {"structure": "components"}):
             expected = sr.closure(whole, name, **options).astype(dtype)
             np.testing.assert_array_equal(sr.closure(A, name, **options), expected)
-        once(sr.factor(A, name).table([0, 5]), sr.factor(whole, name).table([0, 5]), dtype)
+        assert_rounded_once(sr.factor(A, name).table([0, 5]), sr.factor(whole, name).table([0, 5]), dtype)
 
 
 def test_least_solutions_of_both_signs_are_rounded_once(rng, dtype):

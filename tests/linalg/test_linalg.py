@@ -521,7 +521,7 @@ def test_reduce(name, dtype, rng):
     semiring = oracles.ORACLES[name]
     A = entries(rng, name, dtype, (3, 5, 7)) if name != "xor_and" else rng.integers(0, 255, (3, 5, 7)).astype(dtype)
 
-    def along(array, axis):
+    def reduce_along(array, axis):
         total = np.full(array.shape[:axis] + array.shape[axis + 1 :], semiring.zero(np.dtype(dtype)), dtype)
         for part in np.moveaxis(array, axis, 0):
             total = semiring.add(total, part).astype(dtype)
@@ -532,12 +532,12 @@ def test_reduce(name, dtype, rng):
         kept = sr.reduce(A, name, axis=axis, keepdims=True)
         np.testing.assert_array_equal(kept, np.expand_dims(found, axis))
         assert found.dtype == np.dtype(dtype)
-        np.testing.assert_allclose(found.astype(float), along(A, axis).astype(float), rtol=1e-13)
+        np.testing.assert_allclose(found.astype(float), reduce_along(A, axis).astype(float), rtol=1e-13)
         np.testing.assert_array_equal(sr.reduce(A, name, axis=axis - 3), found)
-    total = along(along(along(A, 0), 0), 0)
+    total = reduce_along(reduce_along(reduce_along(A, 0), 0), 0)
     np.testing.assert_allclose(np.float64(sr.reduce(A, name)), np.float64(total), rtol=1e-13)
     np.testing.assert_allclose(
-        sr.reduce(A, name, axis=(0, 2)).astype(float), along(along(A, 2), 0).astype(float), rtol=1e-13
+        sr.reduce(A, name, axis=(0, 2)).astype(float), reduce_along(reduce_along(A, 2), 0).astype(float), rtol=1e-13
     )
     assert sr.reduce(A, name, axis=(0, 2), keepdims=True).shape == (1, A.shape[1], 1)
     assert sr.reduce(A, name, keepdims=True).shape == (1, 1, 1)
@@ -557,9 +557,9 @@ WRONG_AXES = [
 ]
 
 
-@pytest.mark.parametrize(("axis", "error", "said"), WRONG_AXES)
-def test_axes_that_cannot_be_reduced_are_refused_as_in_numpy(axis, error, said):
-    with pytest.raises(error, match=said):
+@pytest.mark.parametrize(("axis", "error", "message"), WRONG_AXES)
+def test_axes_that_cannot_be_reduced_are_refused_as_in_numpy(axis, error, message):
+    with pytest.raises(error, match=message):
         sr.reduce(np.ones((3, 3)), axis=axis)
     with pytest.raises(np.exceptions.AxisError, match="A has 0 dimensions: it is a number"):
         sr.reduce(np.float64(3), axis=0)
@@ -595,8 +595,8 @@ def test_a_semiring_of_ones_own(rng):
 
 
 @pytest.mark.parametrize("function", [sr.gemm, sr.gemv, sr.ger], ids=lambda function: function.__name__)
-@pytest.mark.parametrize("given", ["max_plus", sr.max_plus], ids=["name", "semiring"])
-def test_a_semiring_in_the_place_of_a_matrix_is_an_error(function, given):
+@pytest.mark.parametrize("semiring", ["max_plus", sr.max_plus], ids=["name", "semiring"])
+def test_a_semiring_in_the_place_of_a_matrix_is_an_error(function, semiring):
     operands = {"gemm": ([[1.0]], [[2.0]]), "gemv": ([[1.0]], [2.0]), "ger": ([1.0], [2.0])}[function.__name__]
     with pytest.raises(TypeError, match="pass it as semiring="):
-        function(*operands, given)
+        function(*operands, semiring)

@@ -19,7 +19,7 @@ def truths(rng, shape):
     return rng.random(shape) < 0.2
 
 
-def unpacked(matrix):
+def unpack(matrix):
     assert isinstance(matrix, BitMatrix)
     tail = matrix.shape[1] % 32
     if tail and matrix.words.size:
@@ -32,12 +32,12 @@ def test_matmul(name, rng):
     for m, k, n in [(0, 2, 3), (2, 0, 33), (3, 2, 0), (1, 1, 1), (5, 33, 31), (33, 64, 65), (65, 97, 130)]:
         A, B = truths(rng, (m, k)), truths(rng, (k, n))
         expected = oracles.product(A, B, name)
-        np.testing.assert_array_equal(unpacked(sr.matmul(pack(A), pack(B), name)), expected)
-        np.testing.assert_array_equal(unpacked(sr.matmul(pack(A), B, name)), expected)
-        np.testing.assert_array_equal(unpacked(sr.matmul(A, pack(B), name, threads=1)), expected)
+        np.testing.assert_array_equal(unpack(sr.matmul(pack(A), pack(B), name)), expected)
+        np.testing.assert_array_equal(unpack(sr.matmul(pack(A), B, name)), expected)
+        np.testing.assert_array_equal(unpack(sr.matmul(A, pack(B), name, threads=1)), expected)
         out = BitMatrix.zeros((m, n))
         assert sr.matmul(pack(A), pack(B), name, out=out) is out
-        np.testing.assert_array_equal(unpacked(out), expected)
+        np.testing.assert_array_equal(unpack(out), expected)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -53,10 +53,10 @@ def test_gemm(name, rng):
         first, second = pack(A.T if flip_a else A), pack(B.T if flip_b else B)
         options = {"alpha": alpha, "beta": beta, "transpose_a": flip_a, "transpose_b": flip_b}
         result = sr.gemm(first, second, None if beta is None else pack(C), name, **options)
-        np.testing.assert_array_equal(unpacked(result), expected)
+        np.testing.assert_array_equal(unpack(result), expected)
     out = pack(C)
     assert sr.gemm(pack(A), pack(B), out, name, beta=not zero, out=out) is out
-    np.testing.assert_array_equal(unpacked(out), semiring.add(oracles.product(A, B, name), C))
+    np.testing.assert_array_equal(unpack(out), semiring.add(oracles.product(A, B, name), C))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -65,10 +65,10 @@ def test_powers_sums_and_products(name, rng):
     A, B = truths(rng, (37, 37)), truths(rng, (37, 37))
     expected = oracles.identity(37, name, bool)
     for k in range(5):
-        np.testing.assert_array_equal(unpacked(sr.power(pack(A), k, name)), expected)
+        np.testing.assert_array_equal(unpack(sr.power(pack(A), k, name)), expected)
         expected = oracles.product(expected, A, name)
-    np.testing.assert_array_equal(unpacked(sr.add(pack(A), pack(B), name)), semiring.add(A, B))
-    np.testing.assert_array_equal(unpacked(sr.multiply(pack(A), B, name)), semiring.mul(A, B))
+    np.testing.assert_array_equal(unpack(sr.add(pack(A), pack(B), name)), semiring.add(A, B))
+    np.testing.assert_array_equal(unpack(sr.multiply(pack(A), B, name)), semiring.mul(A, B))
     assert sr.reduce(pack(A), name) == sr.reduce(A, name)
 
 
@@ -76,16 +76,16 @@ def test_tail_bits_stay_zero_whatever_the_sum(rng):
     """The mirror image of GF(2): its zero is True and 0 ⊕ 0 flips the bits beyond the last column."""
     mirror = sr.Semiring("mirror", "~(x ^ y)", "x | y", True, False, dtypes=["bool"])
     A, B = truths(rng, (5, 33)), truths(rng, (5, 33))
-    np.testing.assert_array_equal(unpacked(sr.add(pack(A), pack(B), mirror)), A == B)
+    np.testing.assert_array_equal(unpack(sr.add(pack(A), pack(B), mirror)), A == B)
     expected = (A[:, :, None] | B.T[None]).sum(axis=1) % 2 == 33 % 2  # True where an even number of terms is False
-    np.testing.assert_array_equal(unpacked(sr.matmul(pack(A), pack(B.T), mirror)), expected)
+    np.testing.assert_array_equal(unpack(sr.matmul(pack(A), pack(B.T), mirror)), expected)
 
 
 def test_witness(rng):
     A, B = truths(rng, (5, 70)), truths(rng, (70, 33))
     for name in ("boolean", "max_min", "min_max"):
         product, witness = sr.matmul_witness(pack(A), pack(B), name)
-        np.testing.assert_array_equal(unpacked(product), oracles.product(A, B, name))
+        np.testing.assert_array_equal(unpack(product), oracles.product(A, B, name))
         np.testing.assert_array_equal(witness, oracles.witness(A, B, name))
     with pytest.raises(AlgebraError, match="xor_and has no witnesses"):
         sr.matmul_witness(pack(A), pack(B), "xor_and")
@@ -97,14 +97,14 @@ def test_out_may_be_an_operand(rng):
         operands = pack(A), pack(B)
         out = operands[0] if left else operands[1]
         assert sr.matmul(*operands, "boolean", out=out) is out
-        np.testing.assert_array_equal(unpacked(out), oracles.product(A, B, "boolean"))
+        np.testing.assert_array_equal(unpack(out), oracles.product(A, B, "boolean"))
 
 
 def test_views(rng):
     A, B = truths(rng, (70, 128)), truths(rng, (128, 96))
     P, Q = pack(A)[3:40, 32:96], pack(B)[32:96, 64:96]
     np.testing.assert_array_equal(
-        unpacked(sr.matmul(P, Q, "boolean")), oracles.product(A[3:40, 32:96], B[32:96, 64:96], "boolean")
+        unpack(sr.matmul(P, Q, "boolean")), oracles.product(A[3:40, 32:96], B[32:96, 64:96], "boolean")
     )
 
 

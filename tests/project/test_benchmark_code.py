@@ -104,7 +104,7 @@ def test_what_is_private_is_seen(source):
     assert list(offences(ast.parse(source)))
 
 
-def imported():
+def imported_packages():
     """The packages that the sources import, beside Python's own and those of this repository."""
     for path in SOURCES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -130,7 +130,7 @@ def test_packages_that_dev_does_not_install_are_listed_with_the_reason():
     dependencies = {re.match(r"[\w.-]+", each)[0].lower() for each in project["dependencies"]}
     dev = dependencies | set(installed_by("dev", project)) | {"llvmlite"}  # which Numba brings
     own = {"benchmarks", "semiring", "tools", "cupyx", *sys.stdlib_module_names}
-    needed = set(imported()) - own
+    needed = set(imported_packages()) - own
     named = {module: DISTRIBUTIONS.get(module, module) for module in needed}
     assert {module for module, name in named.items() if name not in dev} <= set(OPTIONAL)
     assert not {module for module in OPTIONAL if DISTRIBUTIONS.get(module, module) in dev}

@@ -58,7 +58,7 @@ def test_a_script_prints_and_keeps_the_tables_that_are_named(tmp_path, capsys):
     assert "no table is named third: there are first" in capsys.readouterr().err
 
 
-def compared(*words: str) -> subprocess.CompletedProcess[str]:
+def run_regression(*words: str) -> subprocess.CompletedProcess[str]:
     """The regression benchmark on plain NumPy, which compiles nothing."""
     command = [sys.executable, "-m", "benchmarks.regression", "products", "--sizes", "4", "--seconds", "0", *words]
     environment = {**os.environ, "SEMIRING_BACKEND": "reference"}
@@ -67,7 +67,7 @@ def compared(*words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.full
 def test_two_libraries_are_compared_call_by_call(tmp_path):
-    done = compared("--compare", str(ROOT), "--save", str(tmp_path / "t.csv"))
+    done = run_regression("--compare", str(ROOT), "--save", str(tmp_path / "t.csv"))
     assert done.returncode in (0, 1), done.stderr  # 1: one was slower
     (kept,) = read(tmp_path / "t.csv").values()
     assert len(kept.rows) == 14
@@ -86,12 +86,12 @@ def test_a_call_that_one_library_refuses_is_a_row_that_says_so(tmp_path):
     package.mkdir()
     source = "def get_threads(): return 1\ndef set_threads(n): pass\ndef matmul(*_, **__): raise ValueError('no')\n"
     (package / "__init__.py").write_text(source)
-    done = compared("--compare", str(tmp_path))
+    done = run_regression("--compare", str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert f"the library of {tmp_path}: ValueError: no" in done.stdout
 
 
 @pytest.mark.full
 def test_a_revision_that_is_not_there_is_named():
-    done = compared("--compare", "no-such-revision")
+    done = run_regression("--compare", "no-such-revision")
     assert "no-such-revision: no tree of the library is there" in done.stderr

@@ -94,13 +94,13 @@ def test_plots_show_the_data(name, tmp_path):
     assert_same_picture(tmp_path / name)
 
 
-def assert_same_picture(drawn: Path) -> None:
+def assert_same_picture(picture: Path) -> None:
     """Check for the same words and size; versions of matplotlib differ in the last digits of outlines."""
-    kept, advice = PICTURES / drawn.name, f"{drawn.name} is behind: python -m tools.pages"
-    if drawn.suffix == ".svg":
-        assert drawn_text(drawn.read_text("utf-8")) == drawn_text(kept.read_text("utf-8")), advice
+    kept, advice = PICTURES / picture.name, f"{picture.name} is behind: python -m tools.pages"
+    if picture.suffix == ".svg":
+        assert drawn_text(picture.read_text("utf-8")) == drawn_text(kept.read_text("utf-8")), advice
     else:
-        assert png_size(drawn) == png_size(kept), advice
+        assert png_size(picture) == png_size(kept), advice
 
 
 def png_size(path: Path) -> tuple[int, ...]:

@@ -50,13 +50,13 @@ def shown_on(page: str) -> Iterator[tuple[str, Any]]:
         if directive in ("currentmodule", "automodule"):
             current = name
             if directive == "automodule" and ":no-members:" not in options:
-                yield from exported(name)
+                yield from exported_names(name)
         else:
             module, _, key = (name if name.startswith("semiring.") else f"{current}.{name}").rpartition(".")
             yield f"{module}.{key}", getattr(importlib.import_module(module), key)
 
 
-def exported(module: str) -> Iterator[tuple[str, Any]]:
+def exported_names(module: str) -> Iterator[tuple[str, Any]]:
     """Yield the names in ``__all__`` of a module, and what they name."""
     found = importlib.import_module(module)
     for key in getattr(found, "__all__", ()):
@@ -150,7 +150,9 @@ def test_the_reference_shows_what_the_modules_export():
     shown = {value for page in PAGES if has_libraries(page) for _, value in with_members(shown_on(page))}
     modules = ["semiring", *(f"semiring.{name}" for name in dir(semiring) if name not in semiring.__all__)]
     assert len(modules) > 6
-    assert [name for module in modules for name, value in with_members(exported(module)) if value not in shown] == []
+    assert [
+        name for module in modules for name, value in with_members(exported_names(module)) if value not in shown
+    ] == []
 
 
 def test_findings_of_numpydoc_are_reported():

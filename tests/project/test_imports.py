@@ -101,20 +101,20 @@ def for_types_alone(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
 
 
-def later(node: ast.AST) -> bool:
+def runs_later(node: ast.AST) -> bool:
     """Whether a node holds imports that do not run when its module is imported."""
     return for_types_alone(node) or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
 
 
 @functools.cache
-def parsed(text: str) -> ast.Module:
+def parse(text: str) -> ast.Module:
     """Return the syntax tree of a source text; several tests walk the same one."""
     return ast.parse(text)
 
 
 def imports(path: Path, module: str, *, unless: Callable[[ast.AST], bool] | None = None) -> list[tuple[str, int]]:
     """The modules that a file imports, with line numbers, but for those inside of nodes of the kind ``unless``."""
-    tree = parsed(path.read_text("utf-8"))
+    tree = parse(path.read_text("utf-8"))
     package = module.split(".") if path.name == "__init__.py" else module.split(".")[:-1]
     found: list[tuple[str, int]] = []
 
@@ -237,7 +237,7 @@ def test_optional_packages_are_imported_where_they_are_needed():
     early = [
         f"{name}:{line} imports {target}"
         for name, path in MODULES.items()
-        for target, line in imports(path, name, unless=later)
+        for target, line in imports(path, name, unless=runs_later)
         if target.partition(".")[0] in OPTIONAL - {component(name)} and not name.startswith("semiring.kernels.cuda.")
     ]
     assert early == []  # the modules of the GPU are behind their package, which the next test checks

@@ -173,7 +173,7 @@ LIMITS: dict[str, dict[str, int]] = {
 }
 
 
-def repeated(paths: Iterable[Path]) -> dict[str, list[str]]:
+def repeated_names(paths: Iterable[Path]) -> dict[str, list[str]]:
     """Return the class names that occur more than once in these files, with their places."""
     places = defaultdict(list)
     for path in paths:
@@ -184,13 +184,13 @@ def repeated(paths: Iterable[Path]) -> dict[str, list[str]]:
 
 
 def test_a_class_name_occurs_once():
-    assert repeated(path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))) == {}
+    assert repeated_names(path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))) == {}
 
 
 def test_a_second_class_of_the_name_is_found(tmp_path):
     for name in ("one.py", "other.py"):
         (tmp_path / name).write_text("def f():\n    class Rows:\n        pass\n")
-    found = repeated([tmp_path / "one.py", tmp_path / "other.py"])
+    found = repeated_names([tmp_path / "one.py", tmp_path / "other.py"])
     assert found == {"Rows": ["one.py:2", "other.py:2"]}
 
 
@@ -270,6 +270,9 @@ def test_no_folder_has_more_places_than_its_limit(present, check):
         ("name", "a.py", "def taken(): pass"),
         ("name", "a.py", "def f(known): pass"),
         ("name", "a.py", "class C:\n    told: bool"),
+        ("name", "a.py", "class _Marked: pass"),
+        ("name", "a.py", "f = lambda which: 1"),
+        ("name", "a.py", "self._before = 1"),
         ("semicolon", "a.py", '"""Return the rows; the columns stay."""'),
         ("semicolon", "a.py", "x = 1  # a row; a column"),
         ("long", "a.md", "word " * 33 + "end."),
@@ -282,6 +285,10 @@ def test_each_check_finds_a_place(check, file, source):
 def test_good_language_is_not_reported():
     source = (
         '"""Return the rows of a matrix.\n\nThe code `a; b` is no sentence.\n"""\nvalues: int = 1  # the first row\n'
+    )
+    assert list(language.places_of(source, "semiring/a.py")) == []
+    source = (
+        "def seed(expected, directed, left): pass\nclass Need:\n    packed: bool\ntaken: int = 1\nself.pred = taken"
     )
     assert list(language.places_of(source, "semiring/a.py")) == []
     page = "# Nobody\n\n| nobody | x |\n\n```python\nnobody\n```\n\nA line of `nobody`.\n"

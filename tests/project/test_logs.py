@@ -114,7 +114,7 @@ def test_a_new_plan_of_a_closure_is_logged_once(caplog, rng, n):
 
 
 @pytest.mark.parametrize(
-    ("what", "line"),
+    ("kernel", "line"),
     [
         (
             Product("min(x, y)", "x + y", 0, WordFormat("float32"), True, "word", "vector", "vector"),
@@ -124,7 +124,7 @@ def test_a_new_plan_of_a_closure_is_logged_once(caplog, rng, n):
         (Search("x + y", WordFormat("float64"), 16, False), "float64 product with witnesses, ⊗ x + y"),
     ],
 )
-def test_kernels_of_a_gpu_are_told_of_too(caplog, monkeypatch, what, line):
+def test_kernels_of_a_gpu_are_told_of_too(caplog, monkeypatch, kernel, line):
     """The compiler is a stand-in, because the test is about the log: it has a line for a miss of the cache, not for a
     hit."""
     stand_in = type(sys)("compilation")
@@ -136,5 +136,5 @@ def test_kernels_of_a_gpu_are_told_of_too(caplog, monkeypatch, what, line):
     monkeypatch.setattr(cubins.disk, "save", lambda fingerprint, key, state: kept.update({key: state}))
     with caplog.at_level(logging.INFO, "semiring"):
         for _ in range(2):
-            assert cubins.cubin(what, None, "sm_90a") == ("kernel", b"code")
+            assert cubins.cubin(kernel, None, "sm_90a") == ("kernel", b"code")
     assert [message.rpartition(": ")[0] for message in caplog.messages] == [f"compiling {line} for sm_90a, once"]

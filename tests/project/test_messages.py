@@ -183,22 +183,22 @@ def test_tqdm_draws_where_it_is_installed(monkeypatch, rng):
 def test_compilations_are_announced_where_somebody_sees_it(monkeypatch):
     line = "semiring: compiling the tile for this machine, once"
 
-    def said(screen, seconds):
+    def output_of(screen, seconds):
         monkeypatch.setattr("sys.stderr", screen)
         under_way = Compilation("the tile")
         under_way._start -= seconds
         under_way.finish()
         return screen.getvalue()
 
-    assert said(Screen(), 2.1) == f"\r{line} …\x1b[K\r{line}: 2.1 s\x1b[K\n"
-    assert said(Screen(), 0.0) == f"\r{line} …\x1b[K\r\x1b[K", "what takes no time leaves no line"
-    assert said(io.StringIO(), 2.1) == "", "nobody watches"
+    assert output_of(Screen(), 2.1) == f"\r{line} …\x1b[K\r{line}: 2.1 s\x1b[K\n"
+    assert output_of(Screen(), 0.0) == f"\r{line} …\x1b[K\r\x1b[K", "what takes no time leaves no line"
+    assert output_of(io.StringIO(), 2.1) == "", "nobody watches"
     monkeypatch.setitem(sys.modules, "ipykernel", types.SimpleNamespace())
-    assert line in said(io.StringIO(), 2.1), "a notebook"
+    assert line in output_of(io.StringIO(), 2.1), "a notebook"
     logger = logging.getLogger("semiring")
     try:
         logger.setLevel(logging.WARNING)
-        assert said(Screen(), 2.1) == "", "who sets the level wants silence, or listens"
+        assert output_of(Screen(), 2.1) == "", "who sets the level wants silence, or listens"
     finally:
         logger.setLevel(logging.NOTSET)
 

@@ -59,7 +59,7 @@ def test_exhaustive(): ...
 """
 
 
-def collected(tmp_path, *words):
+def collect(tmp_path, *words):
     """The tests of a project of CASES that a command line selects."""
     (tmp_path / "test_cases.py").write_text(CASES)
     command = ["-q", "--collect-only", "-p", "tests.conftest", "-c", "pyproject.toml", "--rootdir", str(tmp_path)]
@@ -76,9 +76,9 @@ def collected(tmp_path, *words):
 
 @pytest.mark.full
 def test_markers_are_tiers(tmp_path):
-    quick = collected(tmp_path, "-m", "quick")
-    full = collected(tmp_path)
-    everything = collected(tmp_path, "-m", "quick or full or exhaustive")
+    quick = collect(tmp_path, "-m", "quick")
+    full = collect(tmp_path)
+    everything = collect(tmp_path, "-m", "quick or full or exhaustive")
     assert set(quick) < set(full) < set(everything)
     few = {"test_few[1]", "test_few[2]"}
     assert {name for name in quick if "many" not in name} == few
@@ -88,7 +88,7 @@ def test_markers_are_tiers(tmp_path):
 
 @pytest.mark.full
 def test_many_cases_become_all_pairs(tmp_path):
-    cases = [re.fullmatch(r"test_many\[(\w+)-(\w+?)-(-?1)-(\d)\]", name) for name in collected(tmp_path)]
+    cases = [re.fullmatch(r"test_many\[(\w+)-(\w+?)-(-?1)-(\d)\]", name) for name in collect(tmp_path)]
     rows = [found.groups() for found in cases if found]
     assert 9 <= len(rows) < 20
     every = list(

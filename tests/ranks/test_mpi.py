@@ -119,7 +119,7 @@ def test_the_command_with_a_journal_that_one_process_began(tmp_path, rng):
 
 
 @pytest.mark.parametrize(
-    ("given", "options", "text"),
+    ("edges", "options", "text"),
     full(
         lambda given, options, _: "-2" in given,
         [
@@ -134,8 +134,8 @@ def test_the_command_with_a_journal_that_one_process_began(tmp_path, rng):
         ],
     ),
 )
-def test_the_command_says_once_what_is_wrong(graph, given, options, text):
-    graph.write_text(given)
+def test_the_command_says_once_what_is_wrong(graph, edges, options, text):
+    graph.write_text(edges)
     code, _, errors = run(2, "-m", "semiring", "closure", graph, *options)
     assert code == 2
     assert errors.count("semiring: error:") == 1

@@ -89,7 +89,7 @@ def test_what_is_dealt_out_is_collected(rng):
 # --------------------------------------------------------------------------------------------------------- the closure
 
 
-def _closed(A, name, shape, width):
+def _close(A, name, shape, width):
     """(D, diverged) by ranks that are given a matrix as kernels hold it."""
     semiring, grid = sr.as_semiring(name), Grid(tuple(_blocks(len(A), width)), shape)
     D = np.empty_like(A)
@@ -121,7 +121,7 @@ def _compare(rng, name, dtype, sizes, shapes):
         engine = Engine(backend_for(A, semiring, A.dtype), plan, 64)
         blocked_floyd_warshall(engine, expected, width=width)
         for shape in shapes:
-            D, diverged = _closed(A, name, shape, width)
+            D, diverged = _close(A, name, shape, width)
             assert diverged == plan.status.diverged, (n, shape)
             if diverged < 0:
                 assert same_bits(D, expected), (n, shape)
@@ -200,7 +200,7 @@ def test_products_that_gain_are_closed_under_factors(rng):
     assert same_bits(closed_by(6, A, "max_times"), sr.closure(A, "max_times", method=METHOD))
 
 
-def _refused(A, name, error, text, size=4):
+def _check_refused(A, name, error, text, size=4):
     with pytest.raises(error, match=text) as ours:
         closed_by(size, A, name)
     return ours.value
@@ -210,28 +210,28 @@ def _refused(A, name, error, text, size=4):
 def test_what_is_wrong_with_the_entries_is_told_as_in_one_memory(rng):
     A = rng.random((97, 97))
     A[5, 70], A[70, 5] = 1.0, -3.0
-    assert sorted(_refused(A, "min_plus", NegativeCycleError, "5 → 70 → 5").cycle) == [5, 70]
+    assert sorted(_check_refused(A, "min_plus", NegativeCycleError, "5 → 70 → 5").cycle) == [5, 70]
     A = rng.random((97, 97))
     A[50, 60] = np.nan
-    assert _refused(A, "min_plus", DomainError, r"A\[50, 60\] is nan").position == (50, 60)
+    assert _check_refused(A, "min_plus", DomainError, r"A\[50, 60\] is nan").position == (50, 60)
     A = np.zeros((97, 97))
     A[70, 70] = 1.0
-    assert _refused(A, "plus_times", DivergenceError, "pivot of vertex 70").vertex == 70
+    assert _check_refused(A, "plus_times", DivergenceError, "pivot of vertex 70").vertex == 70
 
 
 @pytest.mark.full
 def test_what_does_more_than_to_map_is_refused(rng):
     A = rng.random((40, 40))
     A[2, 3], A[3, :] = -np.inf, np.inf
-    _refused(A, "min_plus", AlgebraError, "closed by tiles of them; read it")
+    _check_refused(A, "min_plus", AlgebraError, "closed by tiles of them; read it")
     long = (rng.random((97, 97)) * 9000 + 9000).astype(np.int16)
-    _refused(long, "min_plus", IntegerOverflowError, "convert the matrix to int32")
+    _check_refused(long, "min_plus", IntegerOverflowError, "convert the matrix to int32")
 
 
 @pytest.mark.full
 def test_no_semiring_without_a_star():
     starless = sr.Semiring("starless", "x + y", "x * y", 0.0, 1.0, domain="(-inf, inf)")
-    _refused(np.zeros((3, 3)), starless, AlgebraError, "has no star", 2)
+    _check_refused(np.zeros((3, 3)), starless, AlgebraError, "has no star", 2)
 
 
 @pytest.mark.parametrize("size", [1, pytest.param(3, marks=pytest.mark.full), 4])
@@ -369,8 +369,8 @@ def test_an_overflow_of_one_rank_is_one_of_all(rng, monkeypatch):
     """Rank 1 alone finds it, when the tiles are closed."""
     seen = []
 
-    def undo(pieces, own, there):
-        if spread_of_rank[id(own)] == 1:
+    def undo(pieces, tiles, there):
+        if spread_of_rank[id(tiles)] == 1:
             raise IntegerOverflowError("a distance does not fit")
 
     spread_of_rank = {}

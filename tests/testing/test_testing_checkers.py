@@ -27,7 +27,7 @@ INF = np.inf
 CASES = [(name, dtype) for name, semiring in sr.CATALOGUE.items() for dtype in semiring.dtypes]
 
 
-def whole(name, dtype, shape, rng):
+def whole_numbers(name, dtype, shape, rng):
     """Whole numbers (or simple fractions) in the domain, with some entries zero."""
     if dtype == "bool":
         return rng.random(shape) < 0.4
@@ -39,7 +39,7 @@ def whole(name, dtype, shape, rng):
     return values
 
 
-def changed(matrix, place):
+def change_entry(matrix, place):
     """The matrix with one entry changed, to something else of its dtype."""
     result = matrix.copy()
     value = result[place]
@@ -57,11 +57,11 @@ def changed(matrix, place):
 
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_a_product_is_accepted_and_a_changed_entry_named(name, dtype, rng):
-    A, B = whole(name, dtype, (5, 7), rng), whole(name, dtype, (7, 4), rng)
+    A, B = whole_numbers(name, dtype, (5, 7), rng), whole_numbers(name, dtype, (7, 4), rng)
     C = oracles.product(A, B, name)
     check_product(A, B, C, name)
     with pytest.raises(AssertionError, match=r"C\[3, 2\] = .* but A ⊗ B is"):
-        check_product(A, B, changed(C, (3, 2)), name)
+        check_product(A, B, change_entry(C, (3, 2)), name)
 
 
 def test_products_without_terms_and_with_leading_dimensions(rng):
@@ -73,7 +73,7 @@ def test_products_without_terms_and_with_leading_dimensions(rng):
     C = np.array([[oracles.product(a[0], b, "min_plus") for b in B] for a in A])
     check_product(A, B, C)
     with pytest.raises(AssertionError, match=r"C\[3, 4, 1, 0\]"):
-        check_product(A, B, changed(C, (3, 4, 1, 0)))
+        check_product(A, B, change_entry(C, (3, 4, 1, 0)))
     with pytest.raises(AssertionError, match=r"C is \(2, 2\)"):
         check_product(A, B, C[0, 0])
     with pytest.raises(AssertionError, match="inner sizes 3 and 2 differ"):
@@ -129,7 +129,7 @@ def test_a_nan_is_never_right_by_chance():
 
 def closable(name, dtype, n, rng):
     """A matrix whose closure exists, and that closure by an oracle."""
-    A = whole(name, dtype, (n, n), rng)
+    A = whole_numbers(name, dtype, (n, n), rng)
     if name == "max_plus":
         A = np.where(oracles.zero(name, dtype) == A, A, -A).astype(dtype)
     if not oracles.ORACLES[name].idempotent:
@@ -148,7 +148,7 @@ def test_a_closure_is_accepted_and_a_changed_entry_named(name, dtype, rng):
     check_closure(A, D, name)
     for place in ((0, 8), (8, 8), (3, 4)):
         with pytest.raises(AssertionError, match="D\\["):
-            check_closure(A, changed(D, place), name)
+            check_closure(A, change_entry(D, place), name)
 
 
 def test_a_fixed_point_that_is_not_the_least_is_refused():
@@ -183,14 +183,14 @@ def test_the_closure_of_ordinary_numbers(rng):
     D = np.linalg.inv(np.eye(8) - A)
     check_closure(A, D, "plus_times")
     with pytest.raises(AssertionError, match=r"D\[0, 1\] = .* but I ⊕ A ⊗ D is"):
-        check_closure(A, changed(D, (5, 1)), "plus_times")  # the first row that meets the changed entry
+        check_closure(A, change_entry(D, (5, 1)), "plus_times")  # the first row that meets the changed entry
 
 
 # --------------------------------------------------------------------------------------------------- shortest paths
 
 
 @pytest.fixture
-def solved(rng):
+def distances_of_graph(rng):
     A = np.minimum(uniform_graph(40, 3, integer=True, seed=rng), cycle_graph(40, weights=(900, 900)))
     A[:, 7] = A[7, :] = INF  # a vertex alone
     A[6, 8] = 900
@@ -198,23 +198,23 @@ def solved(rng):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "int32", "int64"])
-def test_distances_are_accepted(solved, dtype):
-    A, D = solved
+def test_distances_are_accepted(distances_of_graph, dtype):
+    A, D = distances_of_graph
     none = oracles.zero("min_plus", dtype)
     A, D = (np.where(np.isinf(x), none, np.where(np.isinf(x), 0, x).astype(dtype)) for x in (A, D))
     check_shortest_paths(A, D)
     check_shortest_paths(A.tolist() if dtype == "float64" else A, D)
 
 
-def test_a_distance_that_is_too_long_is_named(solved):
-    A, D = solved
+def test_a_distance_that_is_too_long_is_named(distances_of_graph):
+    A, D = distances_of_graph
     D[3, 5] += 1
     with pytest.raises(AssertionError, match=r"D\[3, 5\] = .* exceeds D\[3, \d+\] \+ A\[\d+, 5\]"):
         check_shortest_paths(A, D)
 
 
-def test_a_distance_that_is_too_short_is_named(solved):
-    A, D = solved
+def test_a_distance_that_is_too_short_is_named(distances_of_graph):
+    A, D = distances_of_graph
     leaf = int(np.argmax(np.where(np.isfinite(D[3]), D[3], -1)))  # the farthest: no other distance rests on it
     D[3, leaf] -= 1
     with pytest.raises(AssertionError, match=rf"D\[3, {leaf}\] = .* is attained by no path"):
@@ -222,7 +222,7 @@ def test_a_distance_that_is_too_short_is_named(solved):
 
 
 @pytest.mark.parametrize(
-    ("place", "value", "said"),
+    ("place", "value", "message"),
     [
         ((2, 7), 5.0, r"D\[2, 7\] = 5.0 is attained by no path"),
         ((2, 3), INF, r"D\[2, 3\] = inf exceeds"),
@@ -232,10 +232,10 @@ def test_a_distance_that_is_too_short_is_named(solved):
         ((4, 4), INF, r"D\[4, 4\] = inf is the distance of a vertex from itself"),
     ],
 )
-def test_what_is_no_distance_is_named(solved, place, value, said):
-    A, D = solved
+def test_what_is_no_distance_is_named(distances_of_graph, place, value, message):
+    A, D = distances_of_graph
     D[place] = value
-    with pytest.raises(AssertionError, match=said):
+    with pytest.raises(AssertionError, match=message):
         check_shortest_paths(A, D)
 
 
@@ -285,7 +285,7 @@ def test_a_path_is_a_certificate():
 
 
 @pytest.mark.parametrize(
-    ("path", "distance", "options", "said"),
+    ("path", "distance", "options", "message"),
     [
         ([], 0, {}, "empty"),
         ([0, 4], 1, {}, "visits 4"),
@@ -301,8 +301,8 @@ def test_a_path_is_a_certificate():
         ([2], 1, {}, "has weight 0"),
     ],
 )
-def test_a_bad_path_is_refused(path, distance, options, said):
-    with pytest.raises(AssertionError, match=said):
+def test_a_bad_path_is_refused(path, distance, options, message):
+    with pytest.raises(AssertionError, match=message):
         check_path(EDGES, path, distance, **options)
 
 
@@ -332,8 +332,8 @@ def predecessors_of(A):
     return np.where(P < 0, -9999, P).astype(np.int32)
 
 
-def test_predecessors_are_accepted(solved):
-    A, D = solved
+def test_predecessors_are_accepted(distances_of_graph):
+    A, D = distances_of_graph
     check_predecessors(A, D, predecessors_of(A))
     check_predecessors(A, D, np.where(predecessors_of(A) < 0, -1, predecessors_of(A)), none=-1)
     check_predecessors(np.empty((0, 0)), np.empty((0, 0)), np.empty((0, 0), np.int32))
@@ -349,26 +349,26 @@ def test_predecessors_of_another_semiring():
         check_predecessors(A, D, P, "max_times")
 
 
-def test_each_kind_of_bad_predecessor_is_named(solved):
-    A, D = solved
+def test_each_kind_of_bad_predecessor_is_named(distances_of_graph):
+    A, D = distances_of_graph
     P = predecessors_of(A)
     good = P.copy()
 
-    def refused(place, value, said):
+    def check_refused(place, value, message):
         bad = good.copy()
         bad[place] = value
-        with pytest.raises(AssertionError, match=said):
+        with pytest.raises(AssertionError, match=message):
             check_predecessors(A, D, bad)
 
-    refused((4, 4), 4, r"predecessors\[4, 4\] = 4 should be -9999")
-    refused((4, 7), 2, r"predecessors\[4, 7\] = 2 should be -9999")
-    refused((4, 5), -9999, r"predecessors\[4, 5\] = -9999 is no vertex")
-    refused((4, 5), 40, r"predecessors\[4, 5\] = 40 is no vertex")
+    check_refused((4, 4), 4, r"predecessors\[4, 4\] = 4 should be -9999")
+    check_refused((4, 7), 2, r"predecessors\[4, 7\] = 2 should be -9999")
+    check_refused((4, 5), -9999, r"predecessors\[4, 5\] = -9999 is no vertex")
+    check_refused((4, 5), 40, r"predecessors\[4, 5\] = 40 is no vertex")
     stranger = int(np.flatnonzero(np.isinf(A[:, 5]))[0])
-    refused((4, 5), stranger, rf"predecessors\[4, 5\] = {stranger} has no edge to 5")
+    check_refused((4, 5), stranger, rf"predecessors\[4, 5\] = {stranger} has no edge to 5")
     j = int(np.flatnonzero((D[4] > 0) & (good[4] != 4) & np.isfinite(D[4]))[0])
     A[4, j] = 5000  # an edge that exists, but is no part of a shortest path
-    refused((4, j), 4, rf"D\[4, {j}\] = .* is not the weight")
+    check_refused((4, j), 4, rf"D\[4, {j}\] = .* is not the weight")
 
 
 def test_circular_predecessors_are_refused():

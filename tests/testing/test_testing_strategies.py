@@ -33,7 +33,7 @@ QUICK = ("min_plus", "plus_times", "boolean", *EXAMPLES)
 SOME = quick(lambda name, dtype: name in QUICK, each_value(CASES))
 
 
-def found(strategy, condition):
+def find_example(strategy, condition):
     """A drawn value for which the condition holds, not made simpler."""
     return find(strategy, condition, settings=settings(max_examples=2000, phases=[Phase.generate]))
 
@@ -42,8 +42,8 @@ def found(strategy, condition):
 def test_elements_lie_in_the_domain_and_hold_zero_and_one(name, dtype):
     semiring = EVERY[name]
     zero, one = semiring.zero_for(dtype), semiring.one_for(dtype)
-    found(elements(semiring, dtype), lambda value: value == zero)
-    found(elements(semiring, dtype), lambda value: value == one)
+    find_example(elements(semiring, dtype), lambda value: value == zero)
+    find_example(elements(semiring, dtype), lambda value: value == one)
 
     @given(elements(semiring, dtype))
     def check(value):
@@ -56,12 +56,12 @@ def test_elements_lie_in_the_domain_and_hold_zero_and_one(name, dtype):
 
 def test_elements_reach_the_corners():
     floats = elements("min_plus", "float32")
-    found(floats, lambda value: value == -np.inf)
-    found(floats, lambda value: value == 0 and np.signbit(value))
-    found(floats, lambda value: 0 < value < np.finfo(np.float32).tiny)
-    found(floats, lambda value: value == np.finfo(np.float32).max)
-    found(elements("min_plus", "int16"), lambda value: value == -(2**15))
-    found(elements("max_min", "uint8"), lambda value: value == 254)
+    find_example(floats, lambda value: value == -np.inf)
+    find_example(floats, lambda value: value == 0 and np.signbit(value))
+    find_example(floats, lambda value: 0 < value < np.finfo(np.float32).tiny)
+    find_example(floats, lambda value: value == np.finfo(np.float32).max)
+    find_example(elements("min_plus", "int16"), lambda value: value == -(2**15))
+    find_example(elements("max_min", "uint8"), lambda value: value == 254)
     with pytest.raises(DTypeError, match="boolean is not defined on float64"):
         elements("boolean")
 
@@ -125,11 +125,11 @@ def test_layouts_lie_as_they_are_called():
 
 def test_matrices_are_drawn_in_each_layout():
     strategy = matrices("min_plus", "float32", (3, 4))
-    assert found(strategy, lambda A: A.strides[0] < 0).dtype == np.float32
-    found(strategy, lambda A: A.flags.f_contiguous)
-    found(strategy, lambda A: not A.flags.writeable)
-    found(matrices("min_plus", shape=st.tuples(st.integers(0, 3), st.just(2))), lambda A: A.shape == (0, 2))
-    found(matrices("min_plus", layouts=["C"]), lambda A: np.isinf(A).any() and np.isfinite(A).any())
+    assert find_example(strategy, lambda A: A.strides[0] < 0).dtype == np.float32
+    find_example(strategy, lambda A: A.flags.f_contiguous)
+    find_example(strategy, lambda A: not A.flags.writeable)
+    find_example(matrices("min_plus", shape=st.tuples(st.integers(0, 3), st.just(2))), lambda A: A.shape == (0, 2))
+    find_example(matrices("min_plus", layouts=["C"]), lambda A: np.isinf(A).any() and np.isfinite(A).any())
 
 
 @pytest.mark.parametrize(("name", "dtype"), SOME)
@@ -152,12 +152,12 @@ def test_closable_matrices_have_a_closure(name, dtype):
         np.testing.assert_array_equal(total, before)
 
     check()
-    found(closable_matrices(semiring, dtype, st.just(3)), lambda A: (semiring.zero_for(dtype) != A).any())
+    find_example(closable_matrices(semiring, dtype, st.just(3)), lambda A: (semiring.zero_for(dtype) != A).any())
 
 
 def test_semirings_are_chosen_by_dtype_and_property():
     assert find(semirings(), lambda _: True) is sr.min_plus
-    found(semirings(commutative=False), lambda semiring: semiring is EXAMPLES["relations"])
+    find_example(semirings(commutative=False), lambda semiring: semiring is EXAMPLES["relations"])
 
     @given(semirings(dtype="int16", selective=True, examples=False))
     def check(semiring):
@@ -186,7 +186,7 @@ for make in (testing.semirings, lambda: testing.elements("min_plus"), lambda: te
 
 def test_closures_of_drawn_matrices_agree_with_the_oracle_on_what_exists():
     """The strategy must not shrink the world to trivial matrices: long paths occur."""
-    A = found(
+    A = find_example(
         closable_matrices("min_plus", sizes=st.just(5), layouts=["C"]),
         lambda A: (
             not np.array_equal(oracles.closure(A, "min_plus"), np.minimum(A, oracles.identity(5, "min_plus", float)))
