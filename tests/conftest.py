@@ -1,4 +1,4 @@
-"""Tiers of tests, seeds that follow from a test's name, and the command that repeats a failure.
+"""Configure tiers of tests, seeds that follow from a test's name, and the command that repeats a failure.
 
 A test belongs to the tier ``quick`` unless a marker beside it says ``full`` or ``exhaustive``. ``pytest -m quick`` runs
 the first tier, ``pytest`` runs quick and full, and ``pytest -m "quick or full or exhaustive"`` runs all three. In the
@@ -131,7 +131,7 @@ def missing_gpu() -> str | None:
 
 
 class Tiers:
-    """Markers of the tiers, before ``-m`` selects by them."""
+    """A plugin that adds the markers of the tiers, before ``-m`` selects by them."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -216,7 +216,7 @@ class _Forgetting(pytest.MonkeyPatch):
 
 @pytest.fixture
 def monkeypatch():
-    """pytest's, which also empties the trees of plans."""
+    """Yield pytest's fixture, which also empties the trees of plans."""
     patch = _Forgetting()
     yield patch
     patch.undo()
@@ -227,7 +227,7 @@ def monkeypatch():
 
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
-    """Random numbers that depend on the name of the test alone, not on the tests that ran before it."""
+    """Return random numbers that depend on the name of the test alone, not on the tests that ran before it."""
     return np.random.default_rng(zlib.crc32(request.node.name.encode()))
 
 

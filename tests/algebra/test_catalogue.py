@@ -89,7 +89,7 @@ def test_the_operations_are_those_of_the_oracle(name):
 
 
 def truncated_star(name, x, terms=4000):
-    """1 ⊕ x ⊕ x² ⊕ … as far as it goes, by the oracle's operations; and whether it has settled."""
+    """Return 1 ⊕ x ⊕ x² ⊕ … by the oracle's operations as far as it changes, and whether it has settled."""
     oracle, dtype = ORACLES[name], np.dtype(float)
     zero, one = oracle.zero(dtype), oracle.one(dtype)
     total = power = one

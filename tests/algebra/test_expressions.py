@@ -69,7 +69,7 @@ def test_text_and_tree_determine_each_other(tree):
 
 
 def _shape(tree):
-    """Everything about a tree, without the equality under test."""
+    """Return everything about a tree, without the equality under test."""
     leaf = (type(tree.leaf).__name__, repr(tree.leaf))
     return (tree.op, leaf, tuple(_shape(arg) for arg in tree.args))
 

@@ -1,4 +1,4 @@
-"""Equal semirings may have different names: what is kept for all that are equal does not say the first one's."""
+"""Test errors of equal semirings with different names: objects shared by equal semirings do not name the first one."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Properties of the public functions, drawn by Hypothesis over every semiring, dtype and memory order.
+"""Test properties of the public functions, drawn by Hypothesis over every semiring, dtype and memory order.
 
 The catalogue and the semirings of `semiring.testing.examples`, among them one whose ⊗ does not commute. Entries are
 such that nothing rounds (except in log_plus), so equality is exact.
@@ -65,13 +65,13 @@ WIDEST = {name: [dtype for other, dtype in CLOSED if other == name][-1] for name
 
 
 def rounding(semiring):
-    """The relative tolerance of laws that reassociate: nothing rounds but log_plus and the division in a star."""
+    """Return the relative tolerance of laws that reassociate: only log_plus and the division of a star round."""
     return 1e-4 if semiring.name in ("log_plus", "plus_times") else 0.0
 
 
 @st.composite
 def operands(draw, semiring, dtype, entries=None):
-    """A (m, k) and B (k, n), each size from 0, in layouts of their own."""
+    """Draw A (m, k) and B (k, n), each size from 0, in layouts of their own."""
     m, k, n = draw(st.tuples(*[st.integers(0, 9)] * 3))
     return (
         draw(matrices(semiring, dtype, (m, k), entries=entries)),

@@ -1,4 +1,4 @@
-"""SymPy and LaTeX forms of expressions and semirings."""
+"""Test SymPy and LaTeX forms of expressions and semirings."""
 
 from __future__ import annotations
 

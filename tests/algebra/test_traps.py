@@ -1,4 +1,4 @@
-"""The traps other libraries fell into, each a test. Those of paths and negative cycles are in test_traps_paths.py.
+"""Test the traps of other libraries, one by one. Those of paths and negative cycles are in test_traps_paths.py.
 
 Documentation whose examples do not run is one more: test_docs.py runs all of them.
 """

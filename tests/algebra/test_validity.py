@@ -1,4 +1,4 @@
-"""The table of the documentation that says which semiring is defined on which dtype is the truth."""
+"""Test that the table of the documentation says which semiring is defined on which dtype."""
 
 from __future__ import annotations
 

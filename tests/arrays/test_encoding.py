@@ -1,4 +1,4 @@
-"""The look at the data, conversions of dtypes, and integers that hold "no path"."""
+"""Test the scan of the data, conversions of dtypes, and integers that hold "no path"."""
 
 from __future__ import annotations
 
@@ -256,7 +256,7 @@ def exact_product(x, y, semiring, zero):
 
 
 def check_product(x, y, semiring, dtype):
-    """The entry ⊕ₖ xₖ + yₖ through the encoding is the exact one, or an error where it does not fit the dtype."""
+    """Check that the entry ⊕ₖ xₖ + yₖ through the encoding is exact, or raises if it does not fit the dtype."""
     zero = int(semiring.zero_for(dtype))
     a, b = check_entries(x, semiring), check_entries(y, semiring)
     try:

@@ -1,4 +1,4 @@
-"""SciPy sparse matrices whose index arrays were changed: refused by every function, with the array and the entry."""
+"""Test that every function rejects SciPy sparse matrices whose index arrays were changed, with the array and entry."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_invalid_index_arrays_are_named():
 
 
 def calls():
-    """Every public function that takes a sparse matrix."""
+    """Yield every public function that takes a sparse matrix."""
     eye, b = np.zeros((3, 3)), np.zeros(3)
     factor = sr.factor(sp.csr_array(TRIANGLE))
     return {

@@ -1,4 +1,4 @@
-"""`closure` against independent oracles: every method, semiring and dtype, at awkward sizes, orders and strides."""
+"""Test `closure` against independent oracles: every method, semiring and dtype, awkward sizes, orders and strides."""
 
 from __future__ import annotations
 

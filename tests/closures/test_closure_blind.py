@@ -1,4 +1,4 @@
-"""The closures know no array library: the same files close arrays that NumPy may not touch (see `strict_arrays`)."""
+"""Test that closures depend on no array library: the same files close arrays that NumPy may not touch."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def test_float16_is_closed_in_float32_and_rounded_once(monkeypatch, rng):
 
 @pytest.fixture
 def closes_stacks(monkeypatch):
-    """The shapes of what the backend closed as a whole; up to 64 rows in one launch."""
+    """Record the shapes that the backend closed as a whole, up to 64 rows in one launch."""
     calls = []
 
     class Stacks(ClosureKernels):
@@ -358,7 +358,7 @@ class HostCopyCounter:
 
 
 def found_paths(rng, n):
-    """Distances and predecessors on the device, and the distances here."""
+    """Return a matrix, its paths on the host, and the same paths on the device."""
     A = matrix(rng, n, "min_plus", "float64", density=0.1)
     host = sr.shortest_paths(A)
     there = sr.Paths(on_device(host.matrix), sr.min_plus, on_device(host.predecessors), weights=on_device(A))

@@ -118,7 +118,7 @@ def sparse_matrix(rng, n, low, high, form=sparse.csr_array, edges=3):
 
 
 def dense_of(matrix, name="min_plus"):
-    """0̄ where nothing is stored, the best of what is stored twice."""
+    """Return the dense matrix: 0̄ where nothing is stored, the best of entries that are stored twice."""
     entries = matrix.tocoo()
     result = np.full(matrix.shape, oracles.zero(name, entries.data.dtype))
     for i, j, value in zip(entries.row, entries.col, entries.data, strict=True):

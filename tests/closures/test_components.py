@@ -34,7 +34,7 @@ def random_edges(rng, n):
 
 
 def check_numbering(edges, components):
-    """Every vertex once, those of a component together and in their order; no edge leads to a lower component."""
+    """Check that components are contiguous, in order, hold every vertex once, and no edge leads to a lower one."""
     n = len(edges)
     assert sorted(components.order.tolist()) == list(range(n))
     assert components.bounds[0] == 0
@@ -77,7 +77,7 @@ def test_components_are_numbered_in_topological_order(rng, way, monkeypatch):
 
 
 def check_apart(edges, components):
-    """Every weak component begins where it says, and no edge leads from one to another."""
+    """Check that every weak component begins where it says, and no edge leads from one to another."""
     weak = np.empty(len(edges), int)
     ends = components.bounds[components.weak]
     for k in range(len(components.weak) - 1):

@@ -1,4 +1,4 @@
-"""The kernel contract: one suite for every backend, semiring, dtype and storage of the validity matrix.
+"""Test the kernel contract by one suite for every backend, semiring, dtype and storage of the validity matrix.
 
 The matrix is ``semiring.dtypes``. The expected values come from `oracles`, which writes every semiring down again. The
 data are chosen so that equality is exact (small integers held in floats, powers of two, eighths); only log_plus has a
@@ -84,7 +84,7 @@ def backend(request):
 
 @pytest.fixture
 def closing(backend):
-    """Every backend, closing blocks."""
+    """Return a backend that closes blocks."""
     return backend
 
 
@@ -505,12 +505,12 @@ def strictly_better(values, best, name):
 
 
 def selective_data(rng, name, dtype, shape):
-    """Integers of min-plus without negatives (max-plus without positives): there the sentinel never looks better."""
+    """Draw integers of min-plus without negatives (max-plus without positives): the sentinel is never better."""
     return entries(rng, name, dtype, shape, tame=np.dtype(dtype).kind == "i" and name in ("min_plus", "max_plus"))
 
 
 def selective_cases(rng, name, dtype):
-    """A number, operands A, B, C and two layouts for every shape."""
+    """Yield a number, operands A, B, C and two layouts for every shape."""
     layouts = itertools.cycle(itertools.product(LAYOUTS, repeat=2))
     for index, (m, k, n) in enumerate(SELECTIVE_SHAPES):
         yield index, [selective_data(rng, name, dtype, shape) for shape in ((m, k), (k, n), (m, n))], *next(layouts)
@@ -639,7 +639,7 @@ def test_a_pivot_without_a_star_is_named(closing, name, dtype, loop):
 
 
 def eliminate_with_pivots(A, name, P, k0):
-    """Floyd-Warshall of a semiring whose stars are one, a pivot at a time."""
+    """Run Floyd-Warshall of a semiring whose stars are one, a pivot at a time."""
     semiring, A, P = oracles.ORACLES[name], A.copy(), P.copy()
     for k in range(len(A)):
         improved = semiring.add(A, semiring.mul(A[:, k : k + 1], A[k : k + 1, :])).astype(A.dtype)

@@ -27,7 +27,7 @@ OWN = sr.Semiring("own", "where(x <= y, x, y)", "x + y", float("inf"), 0, domain
 
 
 def random_searches(rng, n, m, name):
-    """Edges, none twice, as Searches, and the dense matrix."""
+    """Return distinct edges as Searches, the dense matrix, and the semiring."""
     semiring = OWN if name == "own" else as_semiring(name)
     dtype, weights = WEIGHTS["min_plus" if name == "own" else name]
     cells = np.sort(rng.choice(n * n, min(m, n * n), replace=False)) if n else np.empty(0, np.int64)
@@ -42,7 +42,7 @@ def random_searches(rng, n, m, name):
 
 
 def close(A, semiring):
-    """A*, pivot by pivot; every one is 1̄* = 1̄."""
+    """Compute A*, pivot by pivot, where every star is 1̄."""
     D = A.copy()
     np.fill_diagonal(D, semiring.add(D.diagonal(), semiring.one_for(D.dtype)))
     for k in range(len(D)):
@@ -51,7 +51,7 @@ def close(A, semiring):
 
 
 def check_trees(values, trees, A, semiring, sources):
-    """Every value is that of the vertex before, one edge on; following them ends in the source."""
+    """Check that every value is that of the vertex before, one edge on, and that paths end in the source."""
     n = len(A)
     for source, row, before in zip(sources, values, trees, strict=True):
         reached = row != semiring.zero_for(row.dtype)

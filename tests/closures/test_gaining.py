@@ -1,4 +1,4 @@
-"""Small matrices whose weights gain: the loop of the CPU backend has the bits and errors of the chain's steps."""
+"""Test that the loop of the CPU backend for small matrices that gain has the bits and errors of the chain's steps."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SIZES = quick(
 
 
 def graph(rng, kind, n):
-    """Weights of min-plus of both signs, without cycles below 0; ∞ for no edge."""
+    """Return weights of min-plus of both signs, without cycles below 0; ∞ for no edge."""
     heights = 5 * rng.random(n)
     A = rng.random((n, n)) + heights - heights[:, None]
     order = rng.permutation(n)

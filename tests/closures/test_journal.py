@@ -1,4 +1,4 @@
-"""Runs that are killed, refused by the disk or lose what was not synced go on, to the bits of an undisturbed one."""
+"""Test that runs resume with identical bits after they are killed, refused by the disk or lose unsynced writes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def small(monkeypatch):
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder in memory, where the system has one: on a disk, each of thousands of syncs waits for it."""
+    """Return a folder in memory if the system has one, because each of thousands of syncs waits for a disk."""
     memory = Path("/dev/shm")
     if not memory.is_dir():
         yield tmp_path
@@ -205,7 +205,7 @@ class CrashError(BaseException):
 
 
 class Dying(System):
-    """Kills at a call: nothing is done any more. A write may have been done in part."""
+    """A system that dies at a call and does nothing afterwards. A write may have been done in part."""
 
     calls = ("open", "read", "write", "sync", "allocate", "truncate", "lock", "replace", "sync_folder", "remove")
 
@@ -250,7 +250,7 @@ for _name in Dying.calls:
 
 
 def calls_of(monkeypatch, work, kind=Dying):
-    """The kinds of the calls that an undisturbed run takes."""
+    """Return the kinds of the calls of an undisturbed run."""
     system = use(monkeypatch, kind(-1))
     work.run()
     return system.kinds

@@ -1,4 +1,4 @@
-"""Blocked Floyd-Warshall by lanes: its tasks in any order that their dependences allow, on the backend of the host."""
+"""Test blocked Floyd-Warshall by lanes, with tasks in any order that their dependences allow, on the host's backend."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_all_that_is_reported_is_all_there_was_to_do(rng, monkeypatch):
 
 
 class RecordingStreams(DeferredStreams):
-    """And which tasks each comes behind, by the order of its lane or a mark."""
+    """Deferred streams that record which tasks each task follows, by the order of its lane or a mark."""
 
     def __init__(self, choose):
         super().__init__(choose)

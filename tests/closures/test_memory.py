@@ -46,7 +46,7 @@ def of_both_signs(n, dtype=np.float32):
 
 
 def chain(n):
-    """A path through all vertices in no order, of weights below 0: sweeps do not settle, so an elimination begins."""
+    """Return a path of weights below 0 through all vertices in no order: sweeps do not settle, so it is eliminated."""
     vertices, A = np.random.default_rng(0).permutation(n), np.full((n, n), np.inf, np.float32)
     A[vertices[:-1], vertices[1:]] = -1
     return A
@@ -198,7 +198,7 @@ class Kernels:
 
 
 def outline(shape, dtype):
-    """An array of any size that takes no memory: all entries are one."""
+    """Return an array of any size that takes no memory, because all its entries share one."""
     return np.lib.stride_tricks.as_strided(np.zeros(1, dtype), shape, (0,) * len(shape)).view(_Outline)
 
 
@@ -243,7 +243,7 @@ def test_panels_on_a_device(monkeypatch, algorithm, n, dtype, lanes, entries):
 
 @pytest.fixture
 def products(monkeypatch):
-    """The products of the GPU, on arrays of the host, with the launches played by plain loops."""
+    """Run the products of the GPU on arrays of the host, with launches replaced by plain loops."""
     sizes = []
 
     def empty(shape, dtype):
@@ -340,7 +340,7 @@ class Pool:
 
 @pytest.fixture
 def pool(monkeypatch):
-    """The allocator that a stand-in of CuPy takes its arrays from."""
+    """Install the allocator from which a stand-in of CuPy takes its arrays."""
     seen, pool, begin = set(), Pool(), strict_arrays.StrictArray.__init__
 
     def record_allocation(self, inner):

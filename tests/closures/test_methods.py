@@ -1,4 +1,4 @@
-"""Methods of closure: the table and its traits, methods of one's own, and those of other packages."""
+"""Test methods of closure: the table and its traits, a user's own methods, and those of other packages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STRUCTURAL = [
 
 
 def series(engine, A):
-    """A ← A* in place by n - 1 products, for an idempotent ⊕."""
+    """Compute A ← A* in place by n - 1 products, for an idempotent ⊕."""
     edges = A.copy()
     seed_diagonal(engine, A)
     for _ in range(len(A) - 1):
@@ -43,7 +43,7 @@ def series(engine, A):
 
 @pytest.fixture
 def register_temporarily():
-    """`register_method` for one test."""
+    """Return `register_method`; the methods are unregistered after the test."""
     names = []
 
     def register(name, method, **traits):
@@ -58,7 +58,7 @@ def register_temporarily():
 
 @pytest.fixture
 def graph(rng):
-    """Weights of both signs, without a negative cycle."""
+    """Return weights of both signs, without a negative cycle."""
     heights = rng.integers(0, 50, 40)
     weights = rng.integers(1, 9, (40, 40)) + heights - heights[:, None]
     return np.where(rng.random((40, 40)) < 0.2, weights, np.inf).astype(np.float64)
@@ -286,7 +286,7 @@ def test_a_method_that_takes_edges(register_temporarily, graph):
 
 @pytest.fixture
 def methods_package(monkeypatch, tmp_path):
-    """A package that names three methods: one right, one that is no function, one that is not there."""
+    """Install a package that names three methods: one right, one that is no function, one that is missing."""
     (tmp_path / "others_methods.py").write_text(
         "from semiring.algorithms.methods import Method\n"
         "from semiring.algorithms.rkleene import rkleene\n\n\n"
@@ -342,7 +342,7 @@ def test_nobody_looks_for_them_where_the_name_is_known(monkeypatch, graph):
 
 
 def structured_case(rng, method, n):
-    """(semiring, matrix) that the method closes, and one that it refuses."""
+    """Return (semiring, matrix) that the method closes, and one that it refuses."""
     A = np.where(rng.random((n, n)) < 0.3, rng.integers(1, 9, (n, n)), np.inf).astype(np.float64)
     np.fill_diagonal(A, np.inf)
     sparse = np.full((n, n), np.inf)

@@ -1,4 +1,4 @@
-"""Weights of very different size in one matrix: nothing is lost beyond the bounds that docs/rounding.md states."""
+"""Test weights of very different size in one matrix, which lose no more than docs/rounding.md states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole numbers closed in narrower integers: the same bits as in their own dtype, and only where it is proven."""
+"""Test whole numbers closed in narrower integers: bits as in their own dtype, and only if it is proven to hold them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WIDE = ["float32", "float64", "int32", "int64"]
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    """The device of the tests, which narrows from the first vertex on, eight rows at a time."""
+    """Return the device of the tests, which narrows from the first vertex on, eight rows at a time."""
     with install_stand_in(monkeypatch):
         for speed, dtypes in (("_CLOSURES", ["int16"]), ("_OF_8_BYTES", ["int16", "int32"])):
             always = tuple((name, 0) for name in dtypes)
@@ -50,7 +50,7 @@ def check(A, dtype, name="min_plus", **options):
 
 
 def graph(rng, n, dtype, edges=4.0, low=1, high=1000, name="min_plus"):
-    """A random graph on a Hamiltonian cycle: strongly connected, some ``edges`` a vertex."""
+    """Return a random graph on a Hamiltonian cycle: strongly connected, about ``edges`` edges a vertex."""
     A = np.full((n, n), oracles.zero(name, np.dtype(dtype)), dtype)
     chosen = rng.random((n, n)) < edges / max(n, 1)
     order = rng.permutation(n)

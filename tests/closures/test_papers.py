@@ -1,4 +1,4 @@
-"""The methods of papers: their entries in the registry, their errors, and the device that a call names."""
+"""Test the methods of papers: their entries in the registry, their errors, and the device that a call names."""
 
 from __future__ import annotations
 

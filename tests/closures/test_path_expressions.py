@@ -1,4 +1,4 @@
-"""The proof of Buluç, Gilbert and Budak, run: closures in the semiring of regular languages over the edges of a graph.
+"""Run the proof of Buluç, Gilbert and Budak: closures in the semiring of regular languages over the edges of a graph.
 
 Section 2.2 of "Solving path problems on the GPU" proves figure 3 by path expressions: two regular expressions denote
 one language, because their minimal automata are the same. Here every entry of the matrix is a language, held as its
@@ -31,7 +31,7 @@ from semiring.kernels.engine import Engine
 
 
 def minimal(start, step, accepts, letters):
-    """The minimal automaton, its states numbered as they are met from the start: (accepting, next state by letter)."""
+    """Return the minimal automaton, states numbered as met from the start: (accepting, next state by letter)."""
     states, table = [start], []
     numbers = {start: 0}
     for state in states:
@@ -89,7 +89,7 @@ class Languages:
         )
 
     def times(self, x, y):
-        """A word of x, and then one of y: the states of y after every end of x."""
+        """Return the language of a word of x and then one of y: the states of y after every end of x."""
 
         def with_start(i, states):
             return i, frozenset(states) | ({0} if x[0][i] else set())
@@ -114,7 +114,7 @@ class Languages:
         )
 
     def walks(self, i, j):
-        """The language of the walks from i to j: the graph is its own automaton."""
+        """Return the language of the walks from i to j, for which the graph is its own automaton."""
         return minimal(
             i,
             lambda s, a: self.names[a][1] if s is not None and self.names[a][0] == s else None,
@@ -265,7 +265,7 @@ GRAPHS = {
 
 
 def check(algebra, close, edges):
-    """The algorithm makes of the letters of all edges the walks between all vertices."""
+    """Check that the algorithm turns the letters of all edges into the walks between all vertices."""
     n = 1 + max(map(max, edges))
     numbered = NumberedAlgebra(algebra)
     plan = KernelPlan(numbered, np.dtype(np.int64), 0, 1)

@@ -1,4 +1,4 @@
-"""`Paths` and the functions that make it."""
+"""Test `Paths` and the functions that make it."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ LONG = pytest.mark.skipif(np.dtype(np.longdouble).itemsize <= 8, reason="long do
 
 
 def long_doubles(rng, shape):
-    """Numbers in [0, 1) with more digits than float64 has."""
+    """Draw numbers in [0, 1) with more digits than float64 has."""
     return rng.random(shape).astype(np.longdouble) + rng.random(shape).astype(np.longdouble) * np.longdouble(2) ** -55
 
 

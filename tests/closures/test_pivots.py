@@ -1,4 +1,4 @@
-"""Pivots of a matrix in a file, in a file of their own, and the paths that are found from them on demand."""
+"""Test pivots of a matrix in a file, in a file of their own, and the paths that are found from them on demand."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def small(monkeypatch):
 
 @pytest.fixture
 def close_by_strips(tmp_path):
-    """The closure of a matrix by strips, with pivots: its file and theirs."""
+    """Return a function that closes a matrix by strips, and returns its closure and its pivots."""
 
     def close(A, name="min_plus", **options):
         path, pivots = tmp_path / "A.npy", tmp_path / "P.npy"
@@ -52,7 +52,7 @@ def weights(rng, n, name, dtype):
 
 
 def check_paths(D, P, A, name, *, exact=True):
-    """Every path is one of edges of A, as long as its distance; of many vertices, the paths from some of each block."""
+    """Check that every path follows edges of A and is as long as its distance; of large matrices, a sample."""
     semiring, n = sr.as_semiring(name), len(A)
     zero, found = semiring.zero_for(A.dtype), sr.Paths(D, sr.as_semiring(name), pivots=P)
     for i in range(n) if n < 34 else range(0, n, 6):

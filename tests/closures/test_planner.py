@@ -55,7 +55,7 @@ NAMES = [each.name for each in RULES]
 
 
 def call_of(A, name, *, method="auto", check=True, structure=frozenset(), **extra):
-    """A call of `closure`."""
+    """Return a call of `closure`."""
     return Call.from_array(A, Options(sr.as_semiring(name), method, check=check, structure=structure), **extra)
 
 
@@ -78,7 +78,7 @@ def watch(monkeypatch, owner, name, tell):
 
 @pytest.fixture
 def rule_calls(monkeypatch):
-    """The calls that rules run for; plans are not verified, which runs the rules on every call."""
+    """Return a list of the calls that rules run for; plans are not verified, which runs the rules on every call."""
     calls = []
     monkeypatch.setattr(planner, "verify", False)
     watch(monkeypatch, planner, "_make_plan", lambda found, call: calls.append(call))
@@ -87,7 +87,7 @@ def rule_calls(monkeypatch):
 
 @pytest.fixture
 def plans(monkeypatch):
-    """The plans that run, in the order in which they begin."""
+    """Return a list of the plans that run, in the order in which they begin."""
     ran, run = [], Plan.run
     monkeypatch.setattr(Plan, "run", lambda self, *given: (ran.append(self), run(self, *given))[1])
     return ran
@@ -102,13 +102,13 @@ def shuffle(rng, A):
 
 
 def shift_by_potentials(rng, A, name):
-    """Weights of both signs, whose cycles weigh what they did."""
+    """Return weights of both signs, whose cycles weigh as before."""
     zero, h = oracles.zero(name, A.dtype), rng.integers(0, 12, A.shape[-1])
     return np.where(zero == A, A, np.where(zero == A, 0, A) + (h[:, None] - h).astype(A.dtype))
 
 
 def acyclic(rng, n, name, dtype):
-    """A graph without cycles, of weights of both signs."""
+    """Return a graph without cycles, of weights of both signs."""
     A = np.full((n, n), oracles.zero(name, np.dtype(dtype)), dtype)
     above = np.triu(rng.random((n, n)) < 0.4, 1)
     A[above] = rng.integers(-9, 10, int(above.sum()))
@@ -128,7 +128,7 @@ every_dtype = pytest.mark.parametrize(
 
 
 def problems(rng, n=9, cases=DTYPES):
-    """(semiring, matrix) of every kind: dtypes, signs, -0.0, infinities, stacks, and such as have no closure."""
+    """Yield (semiring, matrix) of every kind: dtypes, signs, -0.0, infinities, stacks, matrices without closure."""
     for name, dtypes in cases.items():
         for dtype in dtypes:
             if name in ("plus_times", "log_plus"):
@@ -172,12 +172,12 @@ def problems(rng, n=9, cases=DTYPES):
 
 
 def bits_of(A):
-    """The bits of a matrix."""
+    """Return the bits of a matrix."""
     return A.words.tobytes() if isinstance(A, BitMatrix) else A.tobytes()
 
 
 def poisoned_copy(A):
-    """Memory for the result, full of what no closure writes."""
+    """Return memory for the result, full of a value that no closure writes."""
     out = A.copy()
     (out.words if isinstance(A, BitMatrix) else out).view(np.uint8)[...] = 0x5A
     return out
@@ -212,7 +212,7 @@ def check_draft(d, call, name):
 
 @contextmanager
 def checked_drafts(monkeypatch):
-    """The names of the rules after which a draft stated something of the entries, all of which are checked."""
+    """Yield a list of the rules after which a draft stated facts of the entries, each of which is checked."""
     checked = []
 
     def tell(answer, rule, q, d, call):
@@ -272,7 +272,7 @@ def test_what_drafts_state_on_a_device(rng, monkeypatch):
 
 @contextmanager
 def narrowing_device(monkeypatch):
-    """A stand-in for a device on which narrower integers are faster from the first vertex on."""
+    """Install a stand-in for a device on which narrower integers are faster from the first vertex on."""
     with install_stand_in(monkeypatch), monkeypatch.context() as patch:
         for speed, dtypes in (("_CLOSURES", ["int16"]), ("_OF_8_BYTES", ["int16", "int32"])):
             always = tuple((name, 0) for name in dtypes)
@@ -338,7 +338,7 @@ def test_planning_writes_nothing(rng, monkeypatch, plus, cases):
 
 
 def stacks_with_one_in_error(cases):
-    """(semiring, stack, error): matrices of a stack, of which the last has no closure, as a scan of it shows."""
+    """Yield (semiring, stack, error): stacks whose last matrix has no closure, as a scan of it shows."""
     cycle = np.array([[INF, 3, 8], [INF, INF, 2], [1, INF, INF]])
     for value, error in ((np.nan, DomainError), (-9.0, NegativeCycleError), (-INF, NegativeCycleError)):
         wrong = cycle.copy()
@@ -384,7 +384,7 @@ def test_an_error_of_a_scan_leaves_out_as_it_is(method, reflexive, cases):
 
 
 def answer(work):
-    """The bits of a result, or the error."""
+    """Return the bits of a result, or the error."""
     try:
         return bits_of(work())
     except ERRORS as error:
@@ -463,7 +463,7 @@ def test_equal_calls_of_a_method_have_one_plan_and_equal_bits(rng, plans, rule_c
 
 
 def kinds_of_call(rng):
-    """(name, A, options): calls of every kind, but for arrays as they are."""
+    """Yield (name, A, options): calls of every kind, except for plain arrays."""
     n = 9
     W = matrix(rng, n, "min_plus", "float64")
     h = rng.integers(0, 500, n)
@@ -545,7 +545,7 @@ def test_first_calls_of_many_threads_give_equal_bits(rng, plans, threads):
 
 
 def kept_plans():
-    """The leaves of all trees."""
+    """Return the leaves of all trees of plans."""
     nodes, found = list(planner._trees.values()), []
     while nodes:
         node = nodes.pop()

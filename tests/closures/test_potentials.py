@@ -1,4 +1,4 @@
-"""Mixed signs: potentials, negative cycles found and never invented, rounding, integers near "no path"."""
+"""Test mixed signs: potentials, negative cycles found and never invented, rounding, integers near "no path"."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from semiring.errors import NegativeCycleError
 
 
 def height_grid(rng, side, dtype, scale=1.0):
-    """A grid whose weights are differences of heights: every cycle weighs 0, but for rounding."""
+    """Return a grid of differences of heights: every cycle weighs 0, except for rounding."""
     n = side * side
     heights = rng.random(n) * scale
     A = np.full((n, n), np.inf)

@@ -1,4 +1,4 @@
-"""Predecessors: trees of best paths, whatever the ties, the zero-weight cycles and the rounding.
+"""Test predecessors: trees of best paths with ties, zero-weight cycles and rounding.
 
 The checks below share nothing with the library: ⊗ is written down again, paths are walked vertex by vertex, and their
 weights added up in Python numbers.
@@ -30,7 +30,7 @@ SIZES = [0, 1, 2, 3, 33, 64, 65, 130, 257]
 
 
 def graph(rng, name, dtype, n, density, draw):
-    """Weights drawn by ``draw(rng, shape)``, with no edge where a coin says so."""
+    """Return weights drawn by ``draw(rng, shape)``, with some edges missing at random."""
     A = np.asarray(draw(rng, (n, n)), dtype)
     A[rng.random((n, n)) >= density] = zero_of(name, dtype)
     return A
@@ -210,7 +210,7 @@ def test_nothing_depends_on_threads(rng, kind):
 
 
 def height_grid(rng, side, dtype):
-    """Height differences: every cycle weighs zero, and rounding says otherwise."""
+    """Return height differences: every cycle weighs zero, except for rounding."""
     n, heights = side * side, rng.normal(size=side * side).astype(dtype)
     A = np.full((n, n), INF, dtype)
     for v in range(n):
@@ -364,7 +364,7 @@ def test_a_sum_of_edges_is_checked_against_circles():
 
 
 def settle(A, D, pred, rows):
-    """The repair of the marked rows of any matrix, and how many rows it says it repaired."""
+    """Repair the marked rows of any matrix, and return how many rows were repaired."""
     from semiring.kernels.cpu.predecessors.search import _KernelOperands, _settle_rows
 
     plan = make_plan(sr.min_plus, A.dtype, nonnegative=True)

@@ -1,4 +1,4 @@
-"""Rules and questions of one's own: between those of the library, in every closure, and forgotten again."""
+"""Test a user's own rules and questions: between those of the library, in every closure, and unregistered again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def asked_once(monkeypatch):
 
 @pytest.fixture
 def register_temporarily():
-    """`register_rule` for one test."""
+    """Yield `register_rule`; the rules are unregistered after the test."""
     before = set(rules_in_order())
     yield register_rule
     for each in rules_in_order():
@@ -33,7 +33,7 @@ def register_temporarily():
 
 
 class HalfEntries(EntryMap):
-    """Half of every weight, exactly; ∞ stays itself."""
+    """An entry map that halves every weight exactly; ∞ stays itself."""
 
     may_change_numbers = True
 
@@ -52,7 +52,7 @@ def a_weight_is_above_8(call):
 
 @pytest.fixture
 def half_of():
-    """A rule that halves all weights where one of them is above 8, and the kinds of call that it was asked about."""
+    """Return a rule that halves all weights if one is above 8, and the kinds of call for which it ran."""
     asked = []
 
     def half_of_all(q, d):
@@ -271,7 +271,7 @@ def test_a_rule_that_reads_entries_sees_those_of_every_call(register_temporarily
 
 
 def reads_the_corner(q, d):
-    """A rule that is no function of its questions: no plan may depend on what it reads."""
+    """Read an entry without a question: no plan may depend on it."""
     if q._call.A[0, 0] == 7:
         return Rewrite("a 7", d.with_map(HalfEntries()))
     return NotApplicable("no 7")

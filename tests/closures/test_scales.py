@@ -1,4 +1,4 @@
-"""Products around cycles that are 1 but for rounding: potentials, gains that are none, and those that are."""
+"""Test products around cycles that are 1 except for rounding: potentials, and gains that are real or rounding."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def in_columns(A, semiring):
 
 
 def close(A, semiring):
-    """The closure; of a cycle that gains its vertices."""
+    """Return the closure, or the vertices of a cycle that gains."""
     try:
         return sr.closure(A, semiring)
     except DivergenceError as error:
@@ -33,7 +33,7 @@ def close(A, semiring):
 
 
 def exact_closure(A, semiring):
-    """Best products as fractions by Floyd's algorithm, 0 for no path; None where a cycle gains, exactly."""
+    """Return best products as fractions by Floyd's algorithm, 0 for no path; None if a cycle gains exactly."""
     n, most = len(A), semiring is max_times
     D = [[Fraction(0) if x in (0, np.inf) else Fraction(x) for x in row] for row in A.astype(float).tolist()]
     for i in range(n):

@@ -1,4 +1,4 @@
-"""Paths of some sources, to some targets, within a limit: by every way what the paths of all pairs say."""
+"""Test paths of some sources, to some targets, within a limit: every method agrees with the paths of all pairs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WAYS = ("auto", "johnson", "factor", "rkleene")
 
 
 def random_graph(rng, kind):
-    """A matrix without cycles that gain, in the form of an array, a sparse matrix or a frame of edges."""
+    """Return a matrix without cycles that gain, as an array, a sparse matrix or a frame of edges."""
     function, name, dtype, weights = KINDS[kind]
     semiring = as_semiring(name)
     n = int(rng.integers(1, 14))
@@ -130,7 +130,7 @@ def test_some_paths_are_those_of_all_pairs(rng, kind):
 
 
 def roads(n=40):
-    """A grid of n × n crossings as a sparse matrix."""
+    """Return a grid of n × n crossings as a sparse matrix."""
     at = np.arange(n * n).reshape(n, n)
     tails, heads = np.r_[at[:, :-1].ravel(), at[:-1].ravel()], np.r_[at[:, 1:].ravel(), at[1:].ravel()]
     lengths = np.random.default_rng(0).integers(1, 9, tails.size).astype(float)

@@ -1,4 +1,4 @@
-"""Matrices in files: strips against the closure in memory, bit by bit, in every memory; and what is refused."""
+"""Test matrices in files: strips against the closure in memory, bit by bit, in every memory, and invalid calls."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_edges_of_unbounded_gain(rng, path, name, reflexive):
 
 
 def heights(rng, n, dtype=np.float32):
-    """Weights of both signs without a negative cycle, whole numbers."""
+    """Return whole weights of both signs without a negative cycle."""
     h = rng.integers(0, 500, n)
     return (rng.integers(0, 1000, (n, n)) + h[:, None] - h).astype(dtype)
 
@@ -617,7 +617,7 @@ def test_whoever_watches_may_stop_it(rng, path):
 
 
 class Short(System):
-    """Transfers of a few bytes."""
+    """A system that transfers a few bytes at a time."""
 
     def __init__(self, rng):
         super().__init__()

@@ -47,7 +47,7 @@ def of_few(monkeypatch):
 
 
 def applied_steps(A, name, **options):
-    """The steps that an explanation says applied."""
+    """Return the steps that an explanation says applied."""
     _, explanation = sr.closure(A, name, explain=True, **options)
     return [link.step for link in explanation.chain if link.applies]
 
@@ -368,7 +368,7 @@ def test_hops_only_where_sums_are_exact(of_few):
 
 
 def grid(rng, side, dtype=float):
-    """A grid of streets, some of them one-way."""
+    """Return a grid of streets, some of them one-way."""
     n = side * side
     A = np.full((n, n), np.inf)
     place = np.arange(n).reshape(side, side)
@@ -495,7 +495,7 @@ def test_a_rival_is_priced_as_long_as_nothing_is_cheaper(monkeypatch):
 
 
 def _structure_of_sparse(n, tails, heads):
-    """The structure of a sparse matrix of such edges, of several weights."""
+    """Return the structure of a sparse matrix of such edges, of several weights."""
     from scipy.sparse import coo_array
 
     tails, heads = np.unique(np.stack([tails, heads]), axis=1)

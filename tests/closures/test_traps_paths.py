@@ -1,4 +1,4 @@
-"""The traps of shortest paths: negative cycles, false ones, zero-weight cycles, ties, predecessors that go round."""
+"""Test the traps of shortest paths: negative cycles real or not, zero-weight cycles, ties, circular predecessors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DENSE = METHODS[:-1]
 
 
 def check_every_path(A, D, paths, *, rtol=None):
-    """Each path is simple, follows edges, and weighs what the distance says; where there is none, that is said.
+    """Check that each path is simple, follows edges, and weighs the distance, or that the result says there is none.
 
     Where signs are mixed, what the potentials round is relative to the largest magnitude, not to each distance.
     """

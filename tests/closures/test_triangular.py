@@ -1,4 +1,4 @@
-"""Closures of packed truth values by components: the order that is found, and what is multiplied in it."""
+"""Test closures of packed truth values by components: the order that is found, and the products in it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WIDTH = 64
 
 @pytest.fixture
 def narrow(monkeypatch):
-    """Blocks of 64 pivots, and sets that are split down to 40 vertices."""
+    """Use blocks of 64 pivots, and sets that are split down to 40 vertices."""
     schedule = replace(schedule_for("cpu", np.dtype(bool), "bits"), pivots=((0, WIDTH),), first_widths=((0, WIDTH),))
     monkeypatch.setattr(purdom, "schedule_for", lambda *_: schedule)
     monkeypatch.setattr(purdom, "_SPLIT", 40)
@@ -42,7 +42,7 @@ def reachable(A):
 
 
 def graphs(n, rng):
-    """Graphs of all kinds of components, each under a permutation and one without."""
+    """Yield graphs of all kinds of components, each under a permutation and one without."""
     upper = np.triu(np.ones((n, n), bool), 1)
     clique = np.zeros((n, n), bool)
     a, b = n // 4, n - n // 4

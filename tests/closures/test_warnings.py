@@ -36,7 +36,7 @@ FUNCTIONS = {
 
 
 def sparse_with_a_loop():
-    """50 vertices, a tenth of the edges, and a loop of 1e-9."""
+    """Return 50 vertices, a tenth of the edges, and a loop of 1e-9."""
     rng = np.random.default_rng(1)
     B = np.where(rng.random((50, 50)) < 0.1, rng.random((50, 50)), 0)
     np.fill_diagonal(B, 0)
@@ -88,7 +88,7 @@ def test_the_zero_of_another_convention_is_warned_of_once_with_the_mend(matrix, 
 
 
 def _random_weights(n, density, *, symmetric, unit):
-    """A matrix of SciPy's convention: 0 is no edge, and on the diagonal."""
+    """Return a matrix of SciPy's convention: 0 is no edge, also on the diagonal."""
     rng = np.random.default_rng([n, int(100 * density)])
     A = np.where(rng.random((n, n)) < density, 1.0 if unit else rng.random((n, n)) + 0.5, 0)
     A = np.triu(A, 1) + np.triu(A, 1).T if symmetric else A

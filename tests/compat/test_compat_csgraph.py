@@ -1,4 +1,4 @@
-"""`semiring.compat.csgraph`: SciPy's own tests of shortest paths, and SciPy itself as the oracle of the edge cases."""
+"""Test `semiring.compat.csgraph` by SciPy's own tests of shortest paths, and by SciPy as the oracle of edge cases."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _OTHERS = set.union(*OF_OTHER_FUNCTIONS.values())
 
 @pytest.fixture(autouse=True)
 def call_log(request, monkeypatch):
-    """SciPy's module of tests sees our functions; how often it calls them."""
+    """Give SciPy's module of tests our functions, and return the names of the calls."""
     calls: list[str] = []
 
     def counting(name):
@@ -106,7 +106,7 @@ SIGNED = st.one_of(WEIGHTS, st.sampled_from([-0.5, -1.0, 4.0, 9.0, 30.0, 30.0]))
 
 @st.composite
 def graphs(draw, max_vertices=6):
-    """A graph in any form that csgraph takes: dense of any dtype and strides, masked, sparse with stored zeros."""
+    """Draw a graph in any form that csgraph takes: dense of any dtype and strides, masked, sparse with stored zeros."""
     n = draw(st.integers(0, max_vertices))
     entries = draw(st.lists(draw(st.sampled_from([WEIGHTS, SIGNED])), min_size=n * n, max_size=n * n))
     A = np.array(entries, dtype=np.float64).reshape(n, n)
@@ -128,7 +128,7 @@ def graphs(draw, max_vertices=6):
 
 
 def check_paths(D, P, edges, sources) -> None:
-    """Every row of predecessors is a tree, whose paths weigh what D says; where D is ∞ there is none."""
+    """Check that each row of predecessors is a tree whose paths weigh what D says; none where D is ∞."""
     for source, distances, before in zip(sources, D, P, strict=True):
         for vertex in range(len(before)):
             weight, at, steps = 0.0, vertex, 0
@@ -143,7 +143,7 @@ def check_paths(D, P, edges, sources) -> None:
 
 
 def edges_of(graph, directed, unweighted, *, zeros_of_masked) -> np.ndarray:
-    """(n, n): the weight of the edge i → j, as SciPy's own conversions tell it, ∞ for none."""
+    """Return the weights (n, n) of the edges i → j by SciPy's own conversions, ∞ for none."""
     graph = graph.tocsr() if sparse.issparse(graph) else graph
     if unweighted and sparse.issparse(graph):
         graph = sparse.csr_array((np.ones(graph.nnz), graph.indices, graph.indptr), shape=graph.shape)
@@ -168,7 +168,7 @@ def outcome(function, *args, **options):
 
 
 def compare(name, graph, sources=None, **options) -> None:
-    """Our function and SciPy's, on what SciPy's is right on: its loops take rows in C's order alone."""
+    """Compare our function with SciPy's on input that SciPy gets right: its loops take rows in C's order alone."""
     straight = np.ascontiguousarray(graph) if type(graph) is np.ndarray else graph
     expected = outcome(getattr(theirs, name), straight, **options)
     found = outcome(getattr(ours, name), graph, **options)

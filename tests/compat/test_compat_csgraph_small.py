@@ -1,4 +1,4 @@
-"""Graphs of few vertices in `semiring.compat.csgraph`, from every form, each way: SciPy is the oracle."""
+"""Test graphs of few vertices in `semiring.compat.csgraph`, from every form, each way, with SciPy as the oracle."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ inf, nan = np.inf, np.nan
 
 
 def weighted_graph(n, edges, seed, *, signed):
-    """(n, n) float64, 0 for no edge: random edges without a negative cycle, and a chain against the order."""
+    """Return (n, n) float64, 0 for no edge: random edges without a negative cycle, and a chain against the order."""
     rng = np.random.default_rng(seed)
     rows, columns = rng.integers(0, n, (2, edges * n))
     A = np.zeros((n, n))

@@ -1,4 +1,4 @@
-"""The NetworkX backend: NetworkX itself as the oracle of every function, by values, types and keys."""
+"""Test the NetworkX backend, with NetworkX as the oracle of every function, by values, types and keys."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ SERVED = ("int", "float", "missing", "some missing", "hidden")
 
 
 def plain(function):
-    """NetworkX's own implementation, whatever backends are installed."""
+    """Return NetworkX's own implementation, whatever backends are installed."""
     return nx.utils.backends._registered_algorithms[function].orig_func
 
 
 @st.composite
 def graphs(draw, kinds=tuple(KINDS), classes=(nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph), acyclic=False):
-    """A small graph of any class, with vertices of any kind, loops, parallel edges, and weights of one of the kinds."""
+    """Draw a small graph of any class, with vertices of any kind, loops, parallel edges, and weights of one kind."""
     n = draw(st.integers(1, 7))
     names = draw(
         st.sampled_from([list(range(n)), list("gfedcba")[:n], [(i, "x") for i in range(n)], [2.5, *range(n)][:n]])
@@ -69,7 +69,7 @@ def graphs(draw, kinds=tuple(KINDS), classes=(nx.Graph, nx.DiGraph, nx.MultiGrap
 
 
 def list_pairs(result):
-    """Generators as lists of pairs, which is how their order is compared too."""
+    """Return generators as lists of pairs, which compares their order too."""
     return list(result) if hasattr(result, "__next__") else result
 
 
@@ -86,7 +86,8 @@ def convert(G, weight):
 
 
 def assert_same(actual, expected, exact=True) -> None:
-    """Equal, and of the same types where NetworkX returns Python's own; floats up to rounding unless ``exact``."""
+    """Check for equality, and for Python's own types where NetworkX returns them; floats up to rounding unless
+    ``exact``."""
     if isinstance(expected, dict):
         assert isinstance(actual, dict)
         assert actual.keys() == expected.keys()

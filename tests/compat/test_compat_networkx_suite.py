@@ -1,4 +1,4 @@
-"""NetworkX's own tests with the backend switched on, and a user's script that does not know of it."""
+"""Run NetworkX's own tests with the backend switched on, and a user's script that does not mention it."""
 
 from __future__ import annotations
 

@@ -216,7 +216,7 @@ REFUSED = [0o777, 0o775, 0o707, 0o720, 0o702, 0o1777, 0o2770]
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch, caplog):
-    """A cache with one entry; warnings are heard."""
+    """Return a cache with one entry, and record warnings."""
     place = tmp_path / "cache"
     monkeypatch.setenv("SEMIRING_CACHE_DIR", str(place))
     disk.save("f", "key", "state")

@@ -1,4 +1,4 @@
-"""The machine code of the micro-kernel, for CPUs that need not be here: the expected instructions, nothing spilled."""
+"""Test the machine code of the micro-kernel for CPUs that need not be here: expected instructions, nothing spilled."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ARM, APPLE, BASELINE = CPUS["neoverse-n1"], CPUS["apple-m1"], CPUS["x86-64"]
 
 
 def inner_loop(target, semiring, dtype, *, pivots=False):
-    """The instructions of the innermost loop of a tile, and how it is cut."""
+    """Return the instructions of the innermost loop of a tile, and how it is cut."""
     text, shape = tile_text(make_plan(semiring, dtype, nonnegative=True), "asm", target, pivots=pivots)
     lines = (line.strip() for line in steady_loop(text).splitlines()[1:])
     return [line for line in lines if line and not line.startswith(("#", "."))], shape

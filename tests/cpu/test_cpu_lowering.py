@@ -1,4 +1,4 @@
-"""Expressions as vector code: every operation against NumPy on corner values, elementary functions against mpmath."""
+"""Test expressions as vector code: every operation against NumPy on corner values, functions against mpmath."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def build(module, name, dtype, fuse, text):
 
 
 def evaluate(text, dtype, x, y=None, *, fuse=False):
-    """The vector code of an expression on arrays."""
+    """Run the vector code of an expression on arrays."""
     dtype = np.dtype(dtype)
     lanes = host().vector_bytes // dtype.itemsize
     address = compile_native(build, dtype, fuse, text)
@@ -66,7 +66,7 @@ def evaluate(text, dtype, x, y=None, *, fuse=False):
 
 
 def corners(dtype):
-    """Pairs of every corner value with every other."""
+    """Return pairs of every corner value with every other."""
     dtype = np.dtype(dtype)
     if dtype.kind == "f":
         info = np.finfo(dtype)

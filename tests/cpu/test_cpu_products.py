@@ -1,4 +1,4 @@
-"""The CPU engine where its own borders lie: tiles, panels, depths of k, blocks, strides that need packing."""
+"""Test the CPU engine at its own borders: tiles, panels, depths of k, blocks, strides that need packing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def plan_for(dtype, **options):
 
 
 def borders(dtype):
-    """Rows, columns and steps of k just inside, on and just outside every border of the engine."""
+    """Yield rows, columns and steps of k just inside, on and just outside every border of the engine."""
     kernels = kernels_for(plan_for(dtype))
     shape = kernels.product_shape(kernels.speed.depth).shape
     around = (-1, 0, 1)

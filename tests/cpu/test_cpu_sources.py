@@ -1,4 +1,4 @@
-"""The modules in the cache keys of compiled kernels: an edited comment changes no key, an edited operation does."""
+"""Test the modules in the keys of compiled kernels: an edited comment changes no key, an edited operation does."""
 
 from __future__ import annotations
 
@@ -272,7 +272,7 @@ def forget():
 
 @pytest.fixture
 def copy(tmp_path, monkeypatch):
-    """A copy of the package, whose sources count in place of those that run."""
+    """Return a copy of the package, whose sources count in place of those that run."""
     folder = tmp_path / "semiring"
     shutil.copytree(FOLDER, folder, ignore=shutil.ignore_patterns("__pycache__", "*.csv"))
     monkeypatch.setenv("SEMIRING_CACHE_DIR", str(tmp_path / "cache"))

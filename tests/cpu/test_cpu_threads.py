@@ -1,4 +1,4 @@
-"""Threads: the same bits for any number of them, forks, callers at the same time, errors."""
+"""Test threads: identical bits for any number of them, forks, simultaneous callers, errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first calls of a definition, in NumPy: the bits of the compiled kernels, and no compiler."""
+"""Test the first calls of a definition in NumPy: the bits of the compiled kernels, and no compiler."""
 
 from __future__ import annotations
 

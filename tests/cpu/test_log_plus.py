@@ -1,4 +1,4 @@
-"""Products of log_plus by products of numbers, against arithmetic of fifty digits and more."""
+"""Test products of log_plus, computed by products of numbers, against arithmetic of fifty digits and more."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def normal(rng, *shape, scale=1.0):
 
 
 def exact(A, B, C=None):
-    """The result of each entry as a number of two hundred bits, or -∞."""
+    """Return the result of each entry as a number of two hundred bits, or -∞."""
     with mpmath.workprec(200):
         found = np.full((A.shape[0], B.shape[1]), mpmath.mpf(-INF), object)
         for i, j in np.ndindex(*found.shape):
@@ -53,7 +53,7 @@ def exact(A, B, C=None):
 
 
 def errors(actual, expected, dtype):
-    """Differences in units of max(1, |c|)."""
+    """Return the differences in units of max(1, |c|)."""
     with mpmath.workprec(200):
         return np.array(
             [

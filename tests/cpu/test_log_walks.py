@@ -1,4 +1,4 @@
-"""Steps of log_plus by one matrix, against products one by one, and their gradients, against those in float64."""
+"""Test steps of log_plus by one matrix against single products, and their gradients against those in float64."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_weights_and_states_out_of_range_are_repaired(rng):
 
 
 def chain_gradients(A, x, w, lengths, g, dtype, saved_states=None):
-    """The gradients of what has g by the ends (m, n), or by all states (steps, m, n)."""
+    """Return the gradients of a function with gradient g by the ends (m, n), or by all states (steps, m, n)."""
     A, x, g = A[None, None].astype(dtype), x.astype(dtype), g.astype(dtype)
     steps, w = len(w), w.swapaxes(0, 1).astype(dtype)
     given = ChainArrays(A, x, w, lengths)

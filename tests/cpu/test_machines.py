@@ -1,4 +1,4 @@
-"""Speed data: valid, chosen by the processor, read from the user's file with doubt; and none of them changes a bit."""
+"""Test speed data: valid, chosen by the processor, read with care from the user's file, and without effect on bits."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ OTHERWISE = {
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """An empty configuration folder; what was read before is forgotten, and so is what is read now."""
+    """Return an empty configuration folder, and forget data that was read before or in the test."""
     monkeypatch.setenv("SEMIRING_CONFIG_DIR", str(tmp_path))
     cpu_machine.cache_clear()
     yield tmp_path
@@ -65,7 +65,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def answers(semiring, threads):
-    """Products, a closure and predecessors whose entries round, of sizes that are cut in many places."""
+    """Return products, a closure and predecessors whose entries round, of sizes that are cut in many places."""
     rng = np.random.default_rng(7)
     A, B = (rng.random(shape, np.float32) for shape in ((150, 200), (200, 331)))
     n = 256 + 2 * 97 + 1  # of panels of 97 columns a single column would be left
@@ -257,7 +257,7 @@ def test_an_empty_folder_name_means_no_file(monkeypatch):
 
 @pytest.fixture
 def quick(monkeypatch):
-    """Nothing is measured: of each pair the second is said to take half the time of the first."""
+    """Replace measurements: the second of each pair takes half the time of the first."""
     monkeypatch.setattr("semiring.kernels.machines.tuning._product", lambda *_: lambda: None)
     monkeypatch.setattr("semiring.kernels.machines.tuning._fastest", lambda work, speeds: [2.0, 1.0])
 

@@ -1,4 +1,4 @@
-"""The undocumented parts of Numba and llvmlite that the library uses: presence, parameters, and behaviour.
+"""Test the undocumented parts of Numba and llvmlite that the library uses: presence, parameters, and behaviour.
 
 A failure here after an upgrade of Numba names what changed. docs/maintainers.md says how to raise the bound.
 """

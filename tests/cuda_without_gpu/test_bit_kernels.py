@@ -1,4 +1,4 @@
-"""The products of bits on tensor cores without a GPU: how they compile, and which way a product goes."""
+"""Test the products of bits on tensor cores without a GPU: how they compile, and which kernel a product takes."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_how_deep_a_panel_is(depth, slabs):
 
 
 def longest(pairs, columns, unit, clusters):
-    """The pairs of tiles of the cluster that gets the most, where units go round."""
+    """Return the pairs of tiles of the cluster that gets the most, where units go round."""
     units = [min(unit, pairs - start) for start in range(0, pairs, unit) for _ in range(columns)]
     return max(sum(units[cluster::clusters]) for cluster in range(clusters))
 

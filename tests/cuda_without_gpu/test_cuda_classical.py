@@ -1,4 +1,4 @@
-"""The products that go to cuBLAS: how it is called, against a cuBLAS played by NumPy on the memory of the host."""
+"""Test the calls of cuBLAS, against a cuBLAS that NumPy plays on the memory of the host."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class HostArray:
 
 
 def columns(address, dtype, rows, width, leading, batch, count):
-    """A stack of column-major matrices in memory, as cuBLAS means it."""
+    """Return a stack of column-major matrices in memory, as cuBLAS reads it."""
     assert leading >= max(1, rows)
     extent = (count - 1) * batch + (width - 1) * leading + rows
     dtype = np.dtype(dtype)

@@ -69,7 +69,7 @@ TARGETS = {
 
 
 def by_tier(rows):
-    """The rows of a table by architecture and kernel; few kernels of the architecture with measured speeds are full."""
+    """Return the rows of a table by architecture and kernel; of the measured architecture, few kernels are full."""
     return full(lambda target, name, *_: target == "sm_90a" and name in FULL, rows)
 
 
@@ -112,7 +112,7 @@ def _names(sass: str) -> collections.Counter:
 
 @pytest.fixture(scope="module")
 def codes(tmp_path_factory) -> Callable[[str], dict[str, Code]]:
-    """The kernels of an architecture by name, compiled when first asked for."""
+    """Return the kernels of an architecture by name, compiled at the first request."""
     tool = find_disassembler()
     if tool is None:
         pytest.skip("nvdisasm is not installed: pip install nvidia-cuda-nvdisasm")

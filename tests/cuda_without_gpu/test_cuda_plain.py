@@ -121,7 +121,7 @@ def placement(array):
 
 
 def aligned_array(shape, dtype):
-    """A C-ordered array whose first byte is a multiple of 256."""
+    """Return a C-ordered array whose first byte is a multiple of 256."""
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     memory = np.zeros(size + 256, np.uint8)
     start = -memory.ctypes.data % 256
@@ -282,7 +282,7 @@ def row_major(m, n, itemsize):
 
 
 def choose_product(name, dtype, n=4096, **options):
-    """The product and the tile for row-major operands of ``n`` words."""
+    """Return the product and the tile for row-major operands of ``n`` words."""
     plan = make_plan(CATALOGUE[name], numpy_dtype(dtype), **options)
     call = call_for(plan, format_of(plan), accumulate=True)
     item = plan.dtype.itemsize if call.words.lanes == 2 else call.words.word_bytes

@@ -1,4 +1,4 @@
-"""The staged kernels compiled for sm_90a without a GPU: registers, spills, and the instructions that speed rests on."""
+"""Test the staged kernels compiled for sm_90a without a GPU: registers, spills, and instructions that set the speed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from semiring.kernels.engine import make_plan
 
 
 def has_compiler():
-    """NVRTC and its bindings, both installed by pip."""
+    """Return whether NVRTC and its bindings are installed, both by pip."""
     try:
         from cuda.bindings import nvrtc
 
@@ -48,7 +48,7 @@ def arithmetic(name, dtype, **facts):
 
 
 def compile_kernels(file, arithmetic, defines=(), target="sm_90a"):
-    """The machine code, (registers, bytes of spills) of each kernel."""
+    """Return the machine code, and (registers, bytes of spills) of each kernel."""
     cubin, log = compile_for(target, source(file, arithmetic, defines), arithmetic.options)
     found = re.findall(
         r"Compiling entry function '(\w+)'.*?(\d+) bytes spill stores.*?Used (\d+) registers", log, re.DOTALL
@@ -82,7 +82,7 @@ def test_the_kernels_of_the_papers(file, defines):
 
 
 def instructions_of(cubin, kernel):
-    """The instructions of one kernel, with their widths."""
+    """Return the instructions of one kernel, with their widths."""
     tool = find_disassembler()
     if tool is None:
         pytest.skip("nvdisasm is not installed: pip install nvidia-cuda-nvdisasm")

@@ -47,7 +47,7 @@ class Stream:
 
 @pytest.fixture
 def main(monkeypatch):
-    """The current stream of a caller."""
+    """Return the current stream of a caller."""
     stream = Stream()
     cuda = SimpleNamespace(
         Stream=Stream,
@@ -68,7 +68,7 @@ def streams(main):
 
 @pytest.fixture
 def backend(streams):
-    """The backend without kernels; cuBLAS takes plus_times."""
+    """Return the backend without kernels; cuBLAS takes plus_times."""
     backend = object.__new__(CudaBackend)
     backend._classical = SimpleNamespace(supports=lambda plan: plan.semiring.name == "plus_times")
     backend._closing = importlib.import_module("semiring.kernels.cuda.closing")

@@ -1,4 +1,4 @@
-"""`einsum` of arrays on a GPU, without one: `fake_cupy` in the place of CuPy. `test_gpu_linalg` runs it on a device."""
+"""Test `einsum` of arrays on a GPU without a GPU: `fake_cupy` replaces CuPy. `test_gpu_linalg` runs it on a device."""
 
 from __future__ import annotations
 

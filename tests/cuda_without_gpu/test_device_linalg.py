@@ -32,7 +32,7 @@ INF = np.inf
 
 @pytest.fixture
 def device(monkeypatch):
-    """The module and the backend that stand in for those of a GPU."""
+    """Return the module and the backend that stand in for those of a GPU."""
     return fake_cupy.install(monkeypatch)
 
 
@@ -128,7 +128,7 @@ static void atomicMax(unsigned long long* to, unsigned long long x) { *to = *to 
 
 @pytest.fixture(scope="module")
 def look_on_host():
-    """The kernels of scan.cu, compiled for the host."""
+    """Return the kernels of scan.cu, compiled for the host."""
     text = Path(device_look.__file__).with_name("scan.cu").read_text("utf-8")
     text, _, macro = text.partition("#define SCAN(bits)")
     body = macro.partition("\n\n")[0].replace("\\\n", "\n")
@@ -362,7 +362,7 @@ def test_what_does_not_live_together_is_refused(cp):
 
 
 def packed_calls(pack, A, B, C):
-    """Calls on packed matrices (40, 40), and on one that is not packed."""
+    """Yield calls on packed matrices (40, 40), and on one that is not packed."""
     return {
         "matmul": lambda **o: sr.matmul(pack(A), pack(B), "boolean", **o),
         "half packed": lambda **o: sr.matmul(pack(A), B, "boolean", **o),

@@ -1,4 +1,4 @@
-"""The passes over arrays on a GPU: their text compiled for the host, every statement on every size of elements."""
+"""Test the passes over arrays on a GPU: their text compiled for the host, every statement on every element size."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class OnHost(np.ndarray):
 
 
 def aligned_array(shape, dtype, offset=0):
-    """An array from an address that 16 divides, or ``offset`` elements further."""
+    """Return an array from an address that 16 divides, or ``offset`` elements further."""
     dtype = np.dtype(dtype)
     memory = np.zeros(int(np.prod(shape)) * dtype.itemsize + 16 * dtype.itemsize + 16, np.uint8)
     start = -memory.ctypes.data % 16 + offset * dtype.itemsize
@@ -41,7 +41,7 @@ def aligned_array(shape, dtype, offset=0):
 
 @pytest.fixture
 def launches(monkeypatch):
-    """The passes on the host: (name of the pass, rows) of every dense launch; others are by NumPy's loops, named so."""
+    """Run the passes on the host; record (name, rows) of every dense launch, and of NumPy's loops their name."""
     calls, compiled = [], {}
     named = {which.name: which for which in vars(kernels).values() if isinstance(which, passes.Pass)}
 

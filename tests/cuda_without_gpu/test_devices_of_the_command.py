@@ -1,4 +1,4 @@
-"""The option ``--device`` of the command, with a stand-in for CuPy whose driver finds a number of GPUs."""
+"""Test the option ``--device`` of the command, with a stand-in for CuPy whose driver finds a number of GPUs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EDGES = "from,to,weight\na,b,1\nb,c,2\nc,a,4\nc,d,1\n"
 
 @pytest.fixture
 def device(monkeypatch):
-    """The module and the backend that stand in for those of a GPU."""
+    """Return the module and the backend that stand in for those of a GPU."""
     return fake_cupy.install(monkeypatch)
 
 

@@ -1,4 +1,4 @@
-"""Factors on a GPU, with their kernels run on the host (`cuda_on_host`), against factors of the host."""
+"""Test factors on a GPU, with their kernels run on the host (`cuda_on_host`), against factors of the host."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CASES = full(
 
 
 class DeviceArray(np.ndarray):
-    """An array "on a GPU"."""
+    """An array that stands for one on a GPU."""
 
     def get(self):
         return self.view(np.ndarray).copy()
@@ -52,7 +52,7 @@ def kernel_cache():
 
 @pytest.fixture
 def device(monkeypatch, kernel_cache):
-    """Arrays and kernels of the host in the place of those of a GPU; the list of the arrays that are on their way."""
+    """Replace arrays and kernels of a GPU by those of the host; return the list of the arrays in transfer."""
     coming = []
 
     def bring(x):
@@ -99,7 +99,7 @@ def device(monkeypatch, kernel_cache):
 
 
 def graph(rng, n, name, dtype, *, symmetric=False):
-    """Few edges near one another, small whole numbers; in plus_times and log_plus sums over walks that converge."""
+    """Return few edges near one another, of small whole numbers; in plus_times and log_plus, walks converge."""
     rows = np.repeat(np.arange(n), 2)
     columns = (rows + rng.integers(1, 5, rows.size)) % n
     values = rng.integers(1, 9, rows.size)

@@ -1,4 +1,4 @@
-"""The kernels that look at a matrix as a graph, run on the host (`cuda_on_host`), against NumPy and SciPy."""
+"""Test the kernels that scan a matrix as a graph, run on the host (`cuda_on_host`), against NumPy and SciPy."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def kernel_cache():
 
 
 class DeviceArray(np.ndarray):
-    """An array "on a GPU"."""
+    """An array that stands for one on a GPU."""
 
     def get(self):
         return self.view(np.ndarray).copy()
@@ -40,7 +40,7 @@ def to_device(array):
 
 
 class Library(ModuleType):
-    """``cupy``, of such arrays."""
+    """The module ``cupy``, of such arrays."""
 
     def __getattr__(self, name):
         function = getattr(np, name)
@@ -49,7 +49,7 @@ class Library(ModuleType):
 
 @pytest.fixture
 def graphs(monkeypatch, kernel_cache):
-    """`semiring.kernels.cuda.graphs` on arrays of the host."""
+    """Return `semiring.kernels.cuda.graphs` on arrays of the host."""
     library = Library("cupy")
     library.asarray = lambda x: to_device(np.array(x))
     monkeypatch.setitem(sys.modules, "cupy", library)
@@ -80,7 +80,7 @@ def graphs(monkeypatch, kernel_cache):
 
 
 def matrix(rng, n, dtype, density, *, symmetric=False, padding=3):
-    """Small numbers of both signs where the dtype has them, many of them equal; and what stands for no edge."""
+    """Return small numbers of both signs if the dtype has them, many of them equal, and the value of no edge."""
     dtype = np.dtype(dtype)
     none = dtype.type(np.inf if dtype.kind == "f" else np.iinfo(dtype).max)
     values = rng.integers(0 if dtype.kind == "u" else -4, 5, (n, n)).astype(dtype)

@@ -1,4 +1,4 @@
-"""The sums of log_plus that the tensor cores leave open: the kernel for the GPU, compiled, and run on the host."""
+"""Test the sums of log_plus that the tensor cores leave open: the kernel for the GPU, compiled, and run on the host."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ INF = np.inf
 
 
 def text(char):
-    """The source without CuPy, which the module that launches it imports."""
+    """Return the source without CuPy, which the module that launches it imports."""
     element, file = ("float", "log_splits.cu") if char == "f" else ("double", "log_sums.cu")
     return f"typedef {element} T;\n{text_of(file)}"
 

@@ -1,4 +1,4 @@
-"""The NetworkX backend on a GPU, without one: what its configuration says, and which closures go there."""
+"""Test the NetworkX backend on a GPU without a GPU: what its configuration says, and which closures go there."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOADED = ("cupy", "torch", "jax_cuda12_plugin", "jax_cuda13_plugin")
 
 @pytest.fixture
 def gpu(monkeypatch):
-    """The module and the backend that stand in for those of a GPU, which closes graphs of every size."""
+    """Return the module and the backend that stand in for a GPU, which closes graphs of every size."""
     for kind in KINDS:
         monkeypatch.setitem(choice.LEAST_VERTICES, kind, 2)
     return fake_cupy.install(monkeypatch)

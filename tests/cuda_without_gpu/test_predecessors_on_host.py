@@ -1,4 +1,4 @@
-"""The kernels that find predecessors on a GPU, run on the host, threads and blocks in both orders."""
+"""Test the kernels that find predecessors on a GPU, run on the host, threads and blocks in both orders."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def predecessors(
 
 
 def list_of(degrees, ends, j):
-    """The range of the edges into vertex j, of which every 32nd is one."""
+    """Return the range of the edges into vertex j, of which every 32nd is one."""
     first = (int(ends[j // SLICE - 1]) if j >= SLICE else 0) * SLICE + j % SLICE
     assert j // SLICE == len(ends) - 1 or first + (int(degrees[j]) - 1) * SLICE < ends[j // SLICE] * SLICE
     return first, first + int(degrees[j]) * SLICE

@@ -1,4 +1,4 @@
-"""The kernels that follow the edges of packed bits, run on the host (`cuda_on_host`), against NumPy."""
+"""Test the kernels that follow the edges of packed bits, run on the host (`cuda_on_host`), against NumPy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def kernels(request):
 
 
 def padded(A):
-    """The words of a matrix in wider rows, what lies beyond them poisoned."""
+    """Return the words of a matrix in wider rows, with poison beyond them."""
     words = pack(A).words
     whole = np.full((len(words), words.shape[1] + 3), 0xA5A5A5A5, np.uint32)
     whole[:, : words.shape[1]] = words

@@ -1,4 +1,5 @@
-"""Stacks closed together, with the launches of the package and its CUDA C++ run on the host, against the reference."""
+"""Test stacks closed together, with the launches of the package and its CUDA C++ run on the host, against the
+reference."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ COMING = {
 
 @pytest.fixture
 def host(monkeypatch):
-    """Kernels and arrays of the host in the place of those of a device: how they run, and what they did."""
+    """Replace kernels and arrays of a device by those of the host; record how they run, and what they did."""
     seen = SimpleNamespace(backwards=False, races=[], launches=[], compiled={}, looks=True)
 
     def kernel(file, name, arithmetic, defines, shared_bytes):
@@ -78,7 +79,7 @@ def host(monkeypatch):
 
 
 def aligned_copy(array):
-    """A copy whose rows begin where 16 divides the address."""
+    """Return a copy whose rows begin where 16 divides the address."""
     memory = np.empty(array.nbytes + 16, np.uint8)
     start = -memory.ctypes.data % 16
     copy = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)

@@ -1,4 +1,4 @@
-"""The closures in CUDA C++, run on the host: against the reference, threads and blocks in both orders."""
+"""Test the closures in CUDA C++, run on the host, against the reference, threads and blocks in both orders."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def strides(array):
 
 
 def close(kernels, kernel, A, P, k0, n, first, backwards):
-    """`close_block` as the launcher calls it; the status word."""
+    """Call `close_block` as the launcher does, and return the status word."""
     word = np.array([-1], np.int32)
     marks = (None, np.int64(0), np.int64(0)) if P is None else (P, *strides(P))
     arguments = (A, *strides(A), np.int32(n), word, np.uint32(first), *marks, np.int32(k0), np.int64(0))
@@ -146,7 +146,7 @@ class LookAhead:
         self.shape, self.kernels = shape, HostKernels(source(FILE, arithmetic, shape.defines))
 
     def close(self, A, backwards, blocks=3):
-        """A (n, n), n a multiple of the tile. Returns the status word."""
+        """Close A (n, n), n a multiple of the tile, and return the status word."""
         n, stride, word = len(A), np.int64(A.strides[0] // A.itemsize), np.array([-1], np.int32)
         barrier, aside = np.zeros(3, np.uint32), np.empty(4 * 64 * 64, A.dtype)
         workers = self.shape.tiles(n) if self.shape.is_in_registers else blocks
@@ -165,7 +165,7 @@ class Paper:
         self.kernels = HostKernels(source(self.kernel.file, arithmetic, self.kernel.defines), races=True)
 
     def close(self, A, backwards, blocks=3):
-        """A (n, n), n a multiple of the tile. Returns the number of launches; none has a race between blocks."""
+        """Close A (n, n), n a multiple of the tile. Return the number of launches, which have no races."""
         count = 0
 
         def launch(name, grid, threads, *arguments):
@@ -240,7 +240,7 @@ def test_the_kernels_of_papers(kernel, name, dtype, n, rng):
 
 
 def check_closing(closing, plan, A, diagonal, result, rng):
-    """Threads and blocks in both orders make the closure, and rounded sums are the same in both."""
+    """Check that threads and blocks in both orders make the closure, with equal rounded sums."""
     np.fill_diagonal(A, diagonal)
     expected = A.copy()
     ReferenceBackend().close_block(plan, expected)

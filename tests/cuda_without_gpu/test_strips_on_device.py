@@ -38,7 +38,7 @@ CASES = full(
 
 @pytest.fixture(autouse=True)
 def device(monkeypatch):
-    """The backend of both is the same, and so are the blocks of pivots."""
+    """Use one backend, with one size of blocks of pivots, for the host and the device."""
     monkeypatch.setenv("SEMIRING_BACKEND", "reference")
     make_small(monkeypatch)
     files = import_module("semiring.closures.files")
@@ -52,7 +52,7 @@ def path(tmp_path):
 
 
 def least_memory(A, name="min_plus", **options):
-    """The least memory of the device, as the error says."""
+    """Return the least memory of the device, as the error says."""
     with pytest.raises(StorageError, match="too small for 32 rows") as caught:
         sr.closure(A, name, device="cuda", memory=1, **options)
     size, unit = str(caught.value).rsplit("takes ", 1)[1].split()
@@ -267,7 +267,7 @@ class CrashError(BaseException):
 
 
 class Dying(System):
-    """Dies at a write."""
+    """A system that dies at a write."""
 
     def __init__(self, writes):
         super().__init__()

@@ -1,4 +1,4 @@
-"""The structure of a factor against symbolic elimination on sets, one vertex after the other."""
+"""Test the structure of a factor against symbolic elimination on sets, one vertex after the other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def random_pattern(rng, n, edges):
 
 
 def eliminate(pattern, order):
-    """The rows below every place, by the definition: neighbours of an eliminated vertex become neighbours."""
+    """Return the rows below every place by the definition: neighbours of an eliminated vertex become neighbours."""
     n = pattern.n
     place = np.empty(n, int)
     place[order] = range(n)

@@ -1,4 +1,4 @@
-"""Factors of sparse graphs against the dense closure, Dijkstra and Bellman-Ford, in every semiring on every dtype."""
+"""Test factors of sparse graphs against the dense closure, Dijkstra and Bellman-Ford, in every semiring and dtype."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ CASES = [
 
 
 def weights(rng, name, dtype, count):
-    """Weights for which closures mostly exist, whole numbers where only sums and comparisons are made."""
+    """Draw weights for which closures mostly exist, whole numbers where only sums and comparisons are made."""
     if dtype == "bool":
         return np.ones(count, bool)
     if name == "plus_times":
@@ -91,7 +91,7 @@ def weights(rng, name, dtype, count):
 
 
 def random_matrix(rng, semiring, dtype, n):
-    """Dense, with few edges, loops among them; half of them symmetric."""
+    """Return a dense matrix of few edges, loops among them, half of the time symmetric."""
     name = getattr(semiring, "name", semiring)
     zero = sr.as_semiring(semiring).zero_for(np.dtype(dtype))
     A = np.full((n, n), zero, dtype)
@@ -147,7 +147,7 @@ def test_all_questions_against_the_dense_closure(rng, semiring, dtype):
 
 
 def grid(rng, side, dtype="float64", high=1000, directed=False):
-    """A grid with diagonals, as a sparse matrix."""
+    """Return a grid with diagonals, as a sparse matrix."""
     at = np.arange(side * side).reshape(side, side)
     tails = np.concatenate([at[:, :-1].ravel(), at[:-1].ravel(), at[:-1, :-1].ravel()])
     heads = np.concatenate([at[:, 1:].ravel(), at[1:].ravel(), at[1:, 1:].ravel()])

@@ -1,4 +1,4 @@
-"""Entries of A* for lists of pairs against the closure, tables and Dijkstra."""
+"""Test entries of A* for lists of pairs against the closure, tables and Dijkstra."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from semiring.sparse import pairs as pairs_module
 
 @pytest.fixture(params=["from the ends", "from the roots"])
 def way(request, monkeypatch):
-    """Labels are found in the way of that name, whatever they cost."""
+    """Find labels in the way of that name, whatever they cost."""
     monkeypatch.setattr(pairs_module, "_CHEAP_OPERATIONS", -1 if request.param == "from the roots" else 1 << 62)
     if request.param == "from the roots":
         monkeypatch.setattr(pairs_module._PairJoin, "count_climbs", lambda self: 1 << 62)

@@ -1,4 +1,4 @@
-"""Paths by the entries of a factor: valid, simple, and as long as their distance, whatever the ties."""
+"""Test paths by the entries of a factor: valid, simple, and as long as their distance, with ties."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.full  # each test compiles kernels of its own
 
 
 def checked_path(F, A, semiring, u, v):
-    """A path from u to v, or None; its weight, along the edges of the dense matrix A."""
+    """Return a path from u to v, or None, and its weight along the edges of the dense matrix A."""
     zero, weight = semiring.zero_for(A.dtype), semiring.one_for(A.dtype)
     try:
         path = F.path(u, v)

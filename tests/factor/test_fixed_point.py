@@ -1,4 +1,4 @@
-"""The least x = A ⊗ x ⊕ b of dense matrices, graphs with cycles and without, against closures and products."""
+"""Test the least x = A ⊗ x ⊕ b of dense matrices, graphs with cycles and without, against closures and products."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.full  # each test compiles kernels of its own
 
 
 def random_matrix(rng, semiring, dtype, n):
-    """Dense, of few edges."""
+    """Return a dense matrix of few edges."""
     zero = sr.as_semiring(semiring).zero_for(np.dtype(dtype))
     A = np.full((n, n), zero, dtype)
     tails, heads = rng.integers(0, n, (2, int(rng.integers(0, 4 * n))))

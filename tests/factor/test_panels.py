@@ -1,4 +1,4 @@
-"""The loop of sweeps and fronts against its definition: every width, any stride, both orders of ⊗."""
+"""Test the loop of sweeps and fronts against its definition: every width, any stride, both orders of ⊗."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Factor.update` against a new factor, bit by bit; rows by name against the whole of A*."""
+"""Test `Factor.update` against a new factor, bit by bit, and rows by name against the whole of A*."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KINDS = {
 
 
 def random_matrix(rng, kind, max_vertices=40):
-    """A sparse matrix, sometimes symmetric; a grid now and then, which has many subtrees."""
+    """Return a sparse matrix, sometimes symmetric, and sometimes a grid, which has many subtrees."""
     name = "min_plus" if "signs" in kind else kind
     dtype, weights = KINDS[kind]
     if rng.random() < 0.4:
@@ -99,7 +99,7 @@ def check(rng, kind):
 
 @pytest.fixture
 def small_tasks(monkeypatch):
-    """Subtrees of a few supernodes, so that small matrices have many."""
+    """Use subtrees of a few supernodes, so that small matrices have many."""
     monkeypatch.setattr(symbolic, "_MIN_TASK_PAIRS", 40)
 
 
@@ -175,7 +175,7 @@ def test_updates_by_name_and_what_they_refuse():
 
 
 def reduce_rows(D, zero, name, argument=None):
-    """The definition, row by row."""
+    """Reduce by the definition, row by row."""
     n, out = len(D), []
     for i, row in enumerate(D):
         others = [j for j in range(n) if j != i and row[j] != zero]

@@ -1,4 +1,4 @@
-"""A small suite of packed truth values on a GPU for compute-sanitizer: tensor cores, components, edges.
+"""Run packed truth values on a GPU for compute-sanitizer: tensor cores, components, edges.
 
     export PYTHONPATH=.:tests/support
     compute-sanitizer --tool memcheck --report-api-errors no --error-exitcode 1 python tests/gpu/sanitize_bits.py
@@ -57,7 +57,7 @@ def products() -> None:
 
 
 def graph(n: int, degree: float, seed: int) -> tuple[np.ndarray, BitMatrix]:
-    """A random graph, and its closure by squares."""
+    """Return a random graph, and its closure by squares."""
     rng = np.random.default_rng(seed)
     a = np.zeros((n, n), bool)
     a[tuple(rng.integers(0, n, (2, int(degree * n))))] = True
@@ -68,7 +68,7 @@ def graph(n: int, degree: float, seed: int) -> tuple[np.ndarray, BitMatrix]:
 
 
 def closures() -> None:
-    """Squares of one block, and elimination by several."""
+    """Close by squares of one block, and by elimination of several blocks."""
     narrow = replace(schedule._TABLE["cuda, bits"], pivots=((0, 256),))
     with patch.dict(schedule._TABLE, {"cuda, bits": narrow}):
         for n in (130, 600, 1024):
@@ -97,7 +97,7 @@ def components() -> None:
 
 
 def edges() -> None:
-    """A matrix from edges, edges of a matrix, and its transpose."""
+    """Convert edges to a matrix and back, and transpose it."""
     rng = np.random.default_rng(1)
     tails, heads = rng.integers(0, 300, (2, 900))
     A = BitMatrix.from_edges(cupy.asarray(tails), cupy.asarray(heads), (300, 300))

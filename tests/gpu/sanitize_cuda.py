@@ -40,7 +40,7 @@ def device(array: np.ndarray, column_major: bool = False) -> cupy.ndarray:
 
 
 def products(name: str, dtype: str, nonnegative: bool, rng: np.random.Generator) -> None:
-    """Products, sums, pivots and witnesses of two layouts, and a stack."""
+    """Compute products, sums, pivots and witnesses of two layouts, and a stack."""
     engine = Engine(CudaBackend(), make_plan(CATALOGUE[name], dtype, nonnegative=nonnegative))
     exact = name != "log_plus"
     for m, k, n in SHAPES:

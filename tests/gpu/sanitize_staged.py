@@ -39,7 +39,7 @@ SHAPES = [
 
 
 def case(name: str, dtype: str, nonnegative: bool, n: int) -> tuple[KernelPlan, np.ndarray, np.ndarray]:
-    """A plan with a word for its status, a matrix, and its closure."""
+    """Return a plan with a word for its status, a matrix, and its closure."""
     plan = make_plan(CATALOGUE[name], dtype, nonnegative=nonnegative)
     rng = np.random.default_rng(n)
     A = to_kernel_form(entries(rng, name, dtype, (n, n), tame=True), name)
@@ -50,7 +50,7 @@ def case(name: str, dtype: str, nonnegative: bool, n: int) -> tuple[KernelPlan, 
 
 
 def papers() -> None:
-    """The kernels of the papers and their variants, at a size that sticks out."""
+    """Run the kernels of the papers and their variants, at a size that tiles do not divide."""
     for kernel in launches.KERNELS:
         for name, dtype, nonnegative in CASES[:2]:
             plan, A, expected = case(name, dtype, nonnegative, 131)
@@ -60,7 +60,7 @@ def papers() -> None:
 
 
 def look_ahead() -> None:
-    """The look-ahead kernel in each of its shapes, some of which are for larger matrices."""
+    """Run the look-ahead kernel in each of its shapes, some of which are for larger matrices."""
     for name, dtype, nonnegative in (CASES[0], ("min_plus", "int32", True)):
         plan, A, expected = case(name, dtype, nonnegative, 260)
         for shape in SHAPES:

@@ -1,4 +1,4 @@
-"""Products and closures of packed truth values on the tensor cores of a GPU."""
+"""Test products and closures of packed truth values on the tensor cores of a GPU."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEPTHS = (*SIZES, 4096, 4097, 5000)
 
 @pytest.fixture
 def tensor_cores(monkeypatch):
-    """Products of every size go that way; the list has the operands' shapes of those that did."""
+    """Send products of every size to the tensor cores, and record the shapes of the operands."""
     from semiring.kernels.cuda.closing.modules import current_device
     from semiring.kernels.cuda.compile.loading import architecture
     from semiring.kernels.cuda.product import bit_kernels, bit_products, operations
@@ -41,7 +41,7 @@ def tensor_cores(monkeypatch):
 
 
 def embed(words, left_words, right_words):
-    """The words as a view inside larger memory, and all of it: what lies around must stay as it is."""
+    """Return the words as a view inside larger memory, and all of that memory, which must stay as it is around them."""
     import cupy
 
     rows, columns = words.shape
@@ -106,7 +106,7 @@ def test_a_stack_and_one_operand_for_all(tensor_cores, rng):
 
 
 def reachable(a):
-    """The closure by squaring on the host."""
+    """Compute the closure by squaring on the host."""
     found = a | np.eye(len(a), dtype=bool)
     while True:
         further = found.astype(np.float32) @ found.astype(np.float32) > 0
@@ -235,7 +235,7 @@ def test_large_closures_against_searches_from_single_vertices(rng):
 
 
 def components_of_all_kinds(n, rng):
-    """Edges (tails, heads) of graphs with the components that closures tell apart."""
+    """Yield edges (tails, heads) of graphs with the kinds of components that closures distinguish."""
     for degree in (0.8, 1.5, 6):
         tails, heads = rng.integers(0, n, (2, int(degree * n)))
         yield f"{degree} edges a vertex", tails, heads

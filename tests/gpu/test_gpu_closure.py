@@ -1,4 +1,4 @@
-"""Closures and paths on a GPU: every method, semiring, dtype and awkward size, against the CPU; the same bits twice."""
+"""Test closures and paths on a GPU: every method, semiring, dtype and awkward size, against the CPU and repeated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command on GPUs: the same answers and files as on the CPU, from every option that names one."""
+"""Test the command on GPUs: answers and files as on the CPU, from every option that names a GPU."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def devices() -> list[str]:
 
 @pytest.fixture
 def network(tmp_path, monkeypatch, rng):
-    """A matrix of whole numbers in a file."""
+    """Write a matrix of whole numbers to a file."""
     monkeypatch.chdir(tmp_path)
     np.save("A.npy", matrix(rng, 300, "min_plus", "float32"))
     return "A.npy"

@@ -1,4 +1,4 @@
-"""`semiring.jax` on a GPU: arrays stay there, and results are those of CuPy arrays."""
+"""Test `semiring.jax` on a GPU: arrays stay there, and results are those of CuPy arrays."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.gpu
 
 @pytest.fixture(autouse=True, scope="module")
 def _memory_for_others():
-    """JAX takes memory when it needs some, not three quarters of the GPU: other tests run there too."""
+    """Let JAX take memory on demand instead of three quarters of the GPU, because other tests run there."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         yield

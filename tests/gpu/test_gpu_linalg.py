@@ -1,4 +1,4 @@
-"""Linear algebra on GPU arrays against the same call on the CPU: sizes, orders, batches, libraries, streams, errors."""
+"""Test linear algebra on GPU arrays against the CPU: sizes, orders, batches, libraries, streams, errors."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def entries(rng, name, dtype, shape):
 
 
 def assert_same(actual, expected):
-    """A CuPy array of the dtype, the shape and, bit for bit but for the sign of a zero, the entries."""
+    """Check for a CuPy array of the dtype, the shape and the bits of all entries, except for the sign of a zero."""
     import cupy
 
     assert isinstance(actual, cupy.ndarray), type(actual)

@@ -1,4 +1,4 @@
-"""Products of log_plus on a GPU: right on data of every kind, the same bits again, and -∞ where nothing leads."""
+"""Test products of log_plus on a GPU: right on data of every kind, identical bits again, and -∞ where no path leads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BOUND = {"float32": 4, "float64": 16}
 
 @pytest.fixture
 def by_cublas(monkeypatch):
-    """Products of this size go the way of large ones."""
+    """Send products of this size the way of large ones."""
     from semiring.kernels.cuda.product import log_sums
 
     monkeypatch.setattr(log_sums, "_PAIRS", dict.fromkeys("fd", 0))

@@ -1,4 +1,4 @@
-"""Whole numbers closed in narrower integers on a GPU, by the kernels that measure entries and relax them."""
+"""Test whole numbers closed in narrower integers on a GPU, by the kernels that measure entries and relax them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The NetworkX backend on a GPU: the results of the CPU for whole numbers, those of NetworkX up to rounding else."""
+"""Test the NetworkX backend on a GPU: bitwise the CPU for whole numbers, otherwise NetworkX up to rounding."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PLAIN = ["all_pairs_shortest_path_length", "transitive_closure", "wiener_index",
 
 @pytest.fixture(autouse=True)
 def every_size(monkeypatch):
-    """Graphs of every size go to the GPU."""
+    """Send graphs of every size to the GPU."""
     for kind in choice.LEAST_VERTICES:
         monkeypatch.setitem(choice.LEAST_VERTICES, kind, 1)
 

@@ -1,4 +1,4 @@
-"""The methods of papers on a GPU, by name and device, against independent oracles at awkward sizes."""
+"""Test the methods of papers on a GPU, by name and device, against independent oracles at awkward sizes."""
 
 from __future__ import annotations
 

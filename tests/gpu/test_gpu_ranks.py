@@ -1,4 +1,4 @@
-"""`semiring.mpi` on GPUs, under a real mpiexec: a GPU for each rank, and more ranks than GPUs."""
+"""Test `semiring.mpi` on GPUs, under a real mpiexec: a GPU for each rank, and more ranks than GPUs."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def cupy():
 
 @pytest.fixture(params=[2, 4])
 def several(request, cupy, monkeypatch):
-    """The names of so many GPUs. Where fewer are there, each holds the shares of several: copies go within one too."""
+    """Return the names of several GPUs. If fewer exist, each holds several shares, which are copied within it too."""
     names = tuple(f"cuda:{number}" for number in range(min(request.param, count())))
     monkeypatch.setattr(several_gpus, "method_on_devices", shared_by(several_gpus.method_on_devices, request.param))
     monkeypatch.setattr(api, "close_stack_on_devices", shared_by(api.close_stack_on_devices, request.param))

@@ -1,4 +1,4 @@
-"""Stacks of matrices on a GPU, closed together: every size, dtype and layout, against the CPU; the same bits twice."""
+"""Test stacks of matrices on a GPU, closed together: every size, dtype and layout, against the CPU and repeated."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def cupy():
 
 
 def stack_of(rng, count, n, name, dtype):
-    """Few matrices, repeated: the CPU closes each once."""
+    """Return few matrices, repeated, each of which the CPU closes once."""
     some = [matrix(rng, n, name, dtype, density=min(1, 4 / n)) for _ in range(min(count, 3))]
     expected = [closure(A, name) for A in some]
     return tuple(np.stack([each[i % len(some)] for i in range(count)]) for each in (some, expected))

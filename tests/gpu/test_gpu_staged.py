@@ -1,4 +1,4 @@
-"""The closures in CUDA C++ on a GPU: blocks in one launch. Needs CuPy alone, not the CUTLASS DSL."""
+"""Test the closures in CUDA C++ on a GPU: blocks in one launch. Needs CuPy alone, not the CUTLASS DSL."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def matrix(rng, name, dtype, n):
 
 
 def agree(actual, expected, semiring):
-    """Bit for bit; inexact functions (exp, log) and contracted sums to rounding."""
+    """Check for identical bits; inexact functions (exp, log) and contracted sums agree to rounding."""
     __tracebackhide__ = True
     if semiring.idempotent or actual.dtype.kind != "f":
         np.testing.assert_array_equal(actual, expected)
@@ -162,7 +162,7 @@ def on_device(array):
 
 
 def close_by(plan, A, kernel):
-    """A ← A* by a kernel of a paper, by the look-ahead kernel, or with None by what is fastest."""
+    """Compute A ← A* by a kernel of a paper, by the look-ahead kernel, or with None by the fastest kernel."""
     if kernel in papers.KERNELS:
         papers.close(plan, A, kernel)
     else:

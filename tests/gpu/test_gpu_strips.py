@@ -1,4 +1,4 @@
-"""Matrices of the host and of files, closed by strips on a GPU: the bits of the closure in its memory."""
+"""Test matrices of the host and of files, closed by strips on a GPU, against the closure in its memory, bit by bit."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def of_few(monkeypatch):
 
 
 def close_both_ways(A, name, step, structure=True, **options):
-    """The closure on a GPU, which a step must have had to do with, beside the one without structure."""
+    """Return the closure on a GPU, in which a step must take part, and the one without structure."""
     import cupy
 
     given = cupy.asarray(A)
@@ -47,7 +47,7 @@ def close_both_ways(A, name, step, structure=True, **options):
 
 
 def kinds(rng, n, dtype, semiring, density=1.0):
-    """Entries with many ties; none is no edge."""
+    """Return entries with many ties, and the value of no edge."""
     dtype, semiring = np.dtype(dtype), sr.as_semiring(semiring)
     values = rng.integers(1, 50, (n, n))
     if semiring.name == "max_times":

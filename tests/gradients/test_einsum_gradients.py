@@ -1,4 +1,4 @@
-"""`semiring.torch.einsum` and `semiring.jax.einsum`: values of `semiring.einsum`, gradients by finite differences."""
+"""Test `semiring.torch.einsum` and `semiring.jax.einsum`: values, and gradients by finite differences."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_halves_devices_and_semirings_are_checked(st):
 
 
 def _capped_sums():
-    """A sum that is neither selective nor one of those with a rule: min(x + y, 1)."""
+    """Return a semiring whose sum is neither selective nor one with a rule: min(x + y, 1)."""
     return sr.Semiring("capped", "min(x + y, 1)", "x * y", 0, 1, domain=(0, 1), selective=False)
 
 

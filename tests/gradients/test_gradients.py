@@ -117,7 +117,7 @@ def test_a_key_holds_the_definition_of_another_semiring(monkeypatch):
 
 
 def expected_product(X, alpha, Y, beta, gamma):
-    """Term by term, in exact sums."""
+    """Multiply term by term, in exact sums."""
     m, k, n = *X.shape, Y.shape[1]
     terms = [
         [[X[p, r] * Y[r, q] * math.exp(alpha[p, r] + beta[r, q] + gamma[p, q]) for r in range(k)] for q in range(n)]
@@ -167,7 +167,7 @@ def test_scaled_products_of_stacks_of_nothing_and_of_float32(rng):
 
 
 def random_trees(rng, rows, n, deepest=False):
-    """Row i is a tree with root i mod n, over some of the vertices."""
+    """Return trees: row i is a tree with root i mod n, over some of the vertices."""
     pred = np.full((rows, n), -9999, np.int32)
     for row in range(rows):
         known = [row % n]
@@ -178,7 +178,7 @@ def random_trees(rng, rows, n, deepest=False):
 
 
 def matrix_of(c, pred, root):
-    """M with (M y)[j] = c[j]·y[pred[j]]."""
+    """Return M with (M y)[j] = c[j]·y[pred[j]]."""
     M = np.zeros((c.size, c.size))
     for j, p in enumerate(pred):
         if p >= 0 and p != root:

@@ -1,4 +1,4 @@
-"""Arrays of JAX: values, gradients against finite differences and dense expressions, under jit, vmap and grad."""
+"""Test arrays of JAX: values, gradients against finite differences and dense expressions, under jit, vmap and grad."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def dense_product(A, B, name):
 
 
 def pulled_back(function, *arrays):
-    """The value, and the gradients of its product with random numbers."""
+    """Return the value, and the gradients of its product with random numbers."""
     value, pull = jax.vjp(function, *arrays)
     return value, pull(jnp.asarray(np.random.default_rng(0).normal(size=value.shape)).astype(value.dtype))
 

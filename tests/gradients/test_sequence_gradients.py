@@ -1,4 +1,4 @@
-"""Gradients along sequences: by finite differences, against autograd of single products, and in little memory."""
+"""Test gradients along sequences: by finite differences, against autograd of single products, and in little memory."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def draw_tensors(rng, name, *shapes):
 
 
 def stepwise(A, x, w, name, lengths=None):
-    """The states one `matmul` after the other, which PyTorch differentiates."""
+    """Return the states by one `matmul` after the other, which PyTorch differentiates."""
     states, semiring = [], sr.as_semiring(name)
     for t in range(len(w)):
         M = A if A.dim() == 2 else A[t]

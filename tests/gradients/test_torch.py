@@ -1,4 +1,4 @@
-"""Tensors of PyTorch: values, gradients against autograd through dense expressions, the compiler, `torch.func`."""
+"""Test tensors of PyTorch: values, gradients against autograd through dense expressions, the compiler, `torch.func`."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def dense_closure(A, name):
 
 
 def gradients(function, *tensors, seed=0):
-    """The value of a function, and the gradients of its product with random numbers."""
+    """Return the value of a function, and the gradients of its product with random numbers."""
     leaves = [tensor.detach().clone().requires_grad_() for tensor in tensors]
     value = function(*leaves)
     g = torch.from_numpy(np.random.default_rng(seed).normal(size=value.shape)).to(value.dtype)

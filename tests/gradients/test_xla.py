@@ -1,4 +1,4 @@
-"""Custom calls of XLA: `semiring.autodiff.xla`, on the host. tests/gpu/test_gpu_jax.py has the tests on a GPU."""
+"""Test custom calls of XLA: `semiring.autodiff.xla`, on the host. tests/gpu/test_gpu_jax.py has the tests on a GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command: what it prints, what it writes, how it fails. Mostly by `main`, a few times as a process."""
+"""Test the command: what it prints, what it writes, how it fails. Mostly by `main`, a few times as a process."""
 
 from __future__ import annotations
 
@@ -484,7 +484,7 @@ def test_a_picture_of_a_closure(run, towns):
 
 
 def json_of(run, *words, code=0):
-    """The one object in one line that ``--json`` prints."""
+    """Return the one object in one line that ``--json`` prints."""
 
     def refuse(constant):
         raise AssertionError(f"{constant} is no JSON")

@@ -1,4 +1,4 @@
-"""`closure` of the name of a file that `read` reads: as the closure of the network in it."""
+"""Test `closure` of the name of a file that `read` reads: as the closure of the network in it."""
 
 from __future__ import annotations
 

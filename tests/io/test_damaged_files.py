@@ -1,4 +1,4 @@
-"""Files that are damaged, or say more than they hold: an error that names the file, and never another number."""
+"""Test damaged or inconsistent files: an error names the file, and no number differs silently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files in and out: round trips, what each format means, malformed input, and writing whole or not at all."""
+"""Test files in and out: round trips, what each format means, malformed input, and writing whole or not at all."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ AWKWARD = np.array(
 
 
 def by_name(network):
-    """The edges as a dict from pairs of names, so that the order of the vertices does not matter."""
+    """Return the edges as a dict from pairs of names, so that the order of the vertices does not matter."""
     names = network.names
     return {(names[i], names[j]): w for (i, j), w in np.ndenumerate(network.matrix) if w != INF}
 

@@ -1,4 +1,4 @@
-"""Pictures: real files of the expected size, layouts and projections with the properties they promise."""
+"""Test pictures: real files of the expected size, and the properties of layouts and projections."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ INF = float("inf")
 
 
 def pixels(path):
-    """Width, height and the raw rows of a PNG, decoded here: so that a picture that is all white is seen."""
+    """Return width, height and the raw rows of a PNG, decoded here, so that an all-white picture is detected."""
     data = path.read_bytes()
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
     place, packed = 8, b""

@@ -1,4 +1,4 @@
-"""`einsum`, its plan and its witness, against loops over all index values and against `numpy.einsum`."""
+"""Test `einsum`, its plan and its witness, against loops over all index values and against `numpy.einsum`."""
 
 from __future__ import annotations
 

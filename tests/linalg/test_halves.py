@@ -1,4 +1,4 @@
-"""float16 and bfloat16 on the host: computed in float32 and rounded once, wherever terms are added up."""
+"""Test float16 and bfloat16 on the host: computed in float32 and rounded once, where terms are added up."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_sums_of_many_terms(rng, dtype):
 
 
 def sums_of():
-    """plus_times that names no dtype, so that nothing of it is known by name."""
+    """Return plus_times without named dtypes, so that no code recognizes it by name."""
     return sr.Semiring("sums", "x + y", "x * y", 0, 1)
 
 
@@ -134,7 +134,7 @@ def test_closures_are_rounded_once(rng, dtype):
 
 
 def both_signs(rng, dtype, n, density):
-    """Weights ≥ 0.5 around every cycle, of halves too."""
+    """Return weights ≥ 0.5 around every cycle, of both signs, also in float16 and bfloat16."""
     heights = 8 * rng.random(n)
     A = 0.5 + 4 * rng.random((n, n)) + heights[:, np.newaxis] - heights
     return np.where(rng.random((n, n)) < density, A, np.inf).astype(dtype)

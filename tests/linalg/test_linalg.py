@@ -1,4 +1,4 @@
-"""The linear algebra that users call, against `oracles`: operands, shapes, dtypes, integers, errors."""
+"""Test the linear algebra that users call, against `oracles`: operands, shapes, dtypes, integers, errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Linear algebra on `BitMatrix`: the same results as on arrays of truths."""
+"""Test linear algebra on `BitMatrix`, against the results on arrays of truth values."""
 
 from __future__ import annotations
 

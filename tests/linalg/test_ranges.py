@@ -1,4 +1,4 @@
-"""Integers of plus_times that leave their dtype, against Python's: refused, and right wherever they are not."""
+"""Test integers of plus_times against Python's: an error if they leave their dtype, and otherwise right."""
 
 from __future__ import annotations
 

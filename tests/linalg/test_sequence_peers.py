@@ -1,4 +1,4 @@
-"""Hidden Markov models and linear chains beside the libraries for them, where those are installed."""
+"""Test hidden Markov models and linear chains against the libraries for them, if those are installed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_hidden_markov_model_is_that_of_hmmlearn(rng):
 
 
 def _backward(change, emit):
-    """The logarithms of the probabilities of what follows each state: products from the right, with weights before."""
+    """Return the log probabilities of what follows each state: products from the right, with weights before."""
     turned = change.T[None] + emit[1:, :, None]
     return sr.scan(turned[::-1], np.zeros(change.shape[0]), "log_plus")[::-1]
 

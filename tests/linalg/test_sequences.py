@@ -1,4 +1,4 @@
-"""Products along a sequence, against sums over all paths and against one step after the other in NumPy."""
+"""Test products along a sequence, against sums over all paths and against one step after the other in NumPy."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def stepwise(A, x, name, weights=None, lengths=None, steps=None):
 
 
 def both_ways(monkeypatch, function):
-    """The results where steps follow each other, and where neighbours are multiplied side by side."""
+    """Return the results of steps one after the other, and of neighbours multiplied side by side."""
     monkeypatch.setattr(sequences, "_MIN_STEPS", 10**9)
     yield function()
     monkeypatch.setattr(sequences, "_MIN_STEPS", 1)

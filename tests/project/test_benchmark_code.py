@@ -25,7 +25,7 @@ DISTRIBUTIONS = {"graphblas": "python-graphblas", "tropical_gemm": "tropical-gem
 
 
 def modules_of(tree):
-    """The names that imports bind to modules or to what modules hold, but for those of the benchmarks themselves."""
+    """Return the names that imports bind to modules or their contents, except for the benchmarks themselves."""
     bound = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -42,7 +42,7 @@ def root_of(node):
 
 
 def root_of_text(call):
-    """The first part of the module that a call of import_module names; None where it is no text."""
+    """Return the first part of the module that a call of import_module names, or None if it is no text."""
     name = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else ""
     return str(name).partition(".")[0]
 
@@ -52,7 +52,7 @@ def is_private(name):
 
 
 def offences(tree):
-    """The lines on which a source uses what is private to the library, or changes it."""
+    """Return the lines on which a source uses what is private to the library, or changes it."""
     bound = modules_of(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom | ast.Import):
@@ -105,7 +105,7 @@ def test_what_is_private_is_seen(source):
 
 
 def imported_packages():
-    """The packages that the sources import, beside Python's own and those of this repository."""
+    """Yield the packages that the sources import, except Python's own and those of this repository."""
     for path in SOURCES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
@@ -115,7 +115,7 @@ def imported_packages():
 
 
 def installed_by(extra, project):
-    """The distributions of an extra, those of the extras that it names among them."""
+    """Return the distributions of an extra, including those of the extras that it names."""
     for requirement in project["optional-dependencies"][extra]:
         name = re.match(r"[\w.-]+", requirement)[0]
         if name == project["name"]:

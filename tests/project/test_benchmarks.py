@@ -59,7 +59,7 @@ def test_a_script_prints_and_keeps_the_tables_that_are_named(tmp_path, capsys):
 
 
 def run_regression(*words: str) -> subprocess.CompletedProcess[str]:
-    """The regression benchmark on plain NumPy, which compiles nothing."""
+    """Run the regression benchmark on plain NumPy, which compiles nothing."""
     command = [sys.executable, "-m", "benchmarks.regression", "products", "--sizes", "4", "--seconds", "0", *words]
     environment = {**os.environ, "SEMIRING_BACKEND": "reference"}
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)

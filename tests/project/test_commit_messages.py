@@ -1,4 +1,4 @@
-"""Commit messages: the check of the hook ``commit-msg``."""
+"""Test the check of commit messages by the hook ``commit-msg``."""
 
 from __future__ import annotations
 

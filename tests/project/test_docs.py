@@ -1,4 +1,4 @@
-"""Every example in the README, in docs/ and in docstrings runs, and prints what it says it prints; the site follows."""
+"""Test that every example in the README, docs/ and docstrings runs and prints what it shows, and test the site."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_the_navigation_has_at_most_fourteen_entries_on_the_first_level():
 
 @pytest.fixture
 def extension(monkeypatch):
-    """Imports a module of docs/_extensions; needs Sphinx, the extra ``docs``."""
+    """Import a module of docs/_extensions, which needs Sphinx, the extra ``docs``."""
     pytest.importorskip("sphinx")
     monkeypatch.syspath_prepend(ROOT / "docs" / "_extensions")
     return importlib.import_module
@@ -215,7 +215,7 @@ def test_what_would_be_fetched_is_found(extension, text, count):
 
 
 def commands(body: str) -> list[tuple[str, str]]:
-    """The ``$ semiring ...`` lines of a console block, each with the output that is shown after it."""
+    """Yield the ``$ semiring ...`` lines of a console block, each with the output that is shown after it."""
     parts = re.split(r"^\$ (.*)\n", body, flags=re.M)[1:]
     return [(line, output) for line, output in zip(parts[::2], parts[1::2], strict=True)]
 

@@ -1,4 +1,4 @@
-"""Docstrings of the public names: the sections of numpydoc, and the errors that a function raises itself."""
+"""Test docstrings of the public names: the sections of numpydoc, and the errors that a function raises itself."""
 
 from __future__ import annotations
 

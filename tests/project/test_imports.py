@@ -1,4 +1,4 @@
-"""Imports go one way, `import semiring` pulls in nothing optional, and each module imports on its own."""
+"""Test that imports go one way, that `import semiring` loads nothing optional, and that each module imports alone."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ OPTIONAL = {
 
 
 def modules() -> dict[str, Path]:
-    """Every module of the package by its dotted name."""
+    """Return every module of the package by its dotted name."""
     found = {}
     for path in sorted(ROOT.rglob("*.py")):
         parts = ["semiring", *path.relative_to(ROOT).with_suffix("").parts]
@@ -113,7 +113,7 @@ def parse(text: str) -> ast.Module:
 
 
 def imports(path: Path, module: str, *, unless: Callable[[ast.AST], bool] | None = None) -> list[tuple[str, int]]:
-    """The modules that a file imports, with line numbers, but for those inside of nodes of the kind ``unless``."""
+    """Return the modules that a file imports, with line numbers, without those inside nodes of the kind ``unless``."""
     tree = parse(path.read_text("utf-8"))
     package = module.split(".") if path.name == "__init__.py" else module.split(".")[:-1]
     found: list[tuple[str, int]] = []
@@ -201,7 +201,7 @@ def test_algorithms_know_no_device():
 
 
 def circle(modules: Mapping[str, Path]) -> list[str]:
-    """Modules that import each other in a circle, the first one again at the end; empty where there is none.
+    """Return modules that import each other in a circle, the first one again at the end; empty if there is none.
 
     What is imported inside a function counts: put off, an arrow still points back. What annotations alone need does
     not, as it never runs; a package counts as imported before its modules.

@@ -1,4 +1,4 @@
-"""The language of the code: names of classes, the glossary, and limits for names, docstrings and comments."""
+"""Test the language of the code: names of classes, the glossary, and limits for names, docstrings and comments."""
 
 from __future__ import annotations
 

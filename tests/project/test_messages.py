@@ -1,4 +1,4 @@
-"""Errors that newcomers met: what they say, and what works instead."""
+"""Test errors that newcomers met: what they say, and what works instead."""
 
 from __future__ import annotations
 

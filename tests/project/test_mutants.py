@@ -1,4 +1,4 @@
-"""The tool that measures what the tests detect: its mutants differ from the module in one place, here and later."""
+"""Test the mutants: each differs from the module in one place, here and in later revisions."""
 
 from __future__ import annotations
 

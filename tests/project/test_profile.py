@@ -23,7 +23,7 @@ from semiring.profiling import Span, record, span
 
 @pytest.fixture(autouse=True, scope="module")
 def _compile():
-    """Compilations are spans too: those of the products whose spans are counted here come first."""
+    """Compile the products whose spans are counted here, because compilations are spans too."""
     sr.matmul(np.eye(4), np.eye(4))
 
 

@@ -1,4 +1,4 @@
-"""The checklist of a release: versions agree, and each step says what is wrong."""
+"""Test the checklist of a release: versions agree, and each step says what is wrong."""
 
 from __future__ import annotations
 

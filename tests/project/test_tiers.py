@@ -1,4 +1,4 @@
-"""The tiers of tests, the pairs of parameter values that they cover, and the line about tests that need a GPU."""
+"""Test the tiers of tests, the pairs of parameter values that they cover, and the line about tests that need a GPU."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_exhaustive(): ...
 
 
 def collect(tmp_path, *words):
-    """The tests of a project of CASES that a command line selects."""
+    """Return the tests of a project of CASES that a command line selects."""
     (tmp_path / "test_cases.py").write_text(CASES)
     command = ["-q", "--collect-only", "-p", "tests.conftest", "-c", "pyproject.toml", "--rootdir", str(tmp_path)]
     done = subprocess.run(

@@ -27,7 +27,7 @@ PARTLY = {
 
 
 def on_ranks(size, tmp_path, *words):
-    """The tables that ranks save."""
+    """Return the tables that ranks save."""
     file = tmp_path / "tables.csv"
     given = ["-m", "benchmarks.mpi", *words, "--fitted", "96", "64", "1024", "--threads", "1", "--save", str(file)]
     status, printed, told = mpiexec.run(size, *given)

@@ -1,4 +1,4 @@
-"""Several GPUs of a host, played by threads whose "GPUs" are memory of the host: what goes where, and comes back."""
+"""Test several GPUs of a host, played by threads whose "GPUs" are memory of the host: scatter, gather and results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TWO = ("cuda:0", "cuda:1")
 
 @pytest.fixture(autouse=True)
 def gpus(monkeypatch):
-    """Two GPUs, and the schedule of one with small blocks."""
+    """Return two GPUs, with the schedule of one with small blocks."""
     stream, device = types.SimpleNamespace(synchronize=lambda: None), types.SimpleNamespace(use=lambda: None)
     cuda = types.SimpleNamespace(Device=lambda number: device, get_current_stream=lambda: stream)
     cupy = types.SimpleNamespace(cuda=cuda, empty=np.empty)

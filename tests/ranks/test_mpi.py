@@ -1,4 +1,4 @@
-"""`semiring.mpi` under a real mpiexec, one for each number of ranks: each runs all of tests/support/rank_program.py."""
+"""Test `semiring.mpi` under a real mpiexec for each number of ranks: each runs tests/support/rank_program.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Closures by ranks against the closure in one memory, bit by bit; the ranks are threads of this process."""
+"""Test closures by ranks against the closure in one memory, bit by bit. The ranks are threads of this process."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_what_is_dealt_out_is_collected(rng):
 
 
 def _close(A, name, shape, width):
-    """(D, diverged) by ranks that are given a matrix as kernels hold it."""
+    """Return (D, diverged) by ranks that receive a matrix as kernels hold it."""
     semiring, grid = sr.as_semiring(name), Grid(tuple(_blocks(len(A), width)), shape)
     D = np.empty_like(A)
 

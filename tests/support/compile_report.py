@@ -1,4 +1,4 @@
-"""The pytest option ``--compile-report``: seconds of each test file, and how many of them a compiler took.
+"""Add the pytest option ``--compile-report``: seconds of each test file, and how many of them a compiler took.
 
 The table has a row for each file: wall time, processor time with that of child processes, and compilation. Compilation
 is by Numba (loops), LLVM (tiles and other functions in intermediate code), NVRTC (CUDA C++) or the CUTLASS DSL.
@@ -25,7 +25,7 @@ COLUMNS = ("tests", "wall", "CPU", *COMPILERS)
 
 
 class CompilationTimer:
-    """Seconds spent in each compiler by this process; a compilation inside another counts once, as the outer one."""
+    """The seconds of each compiler in this process; an inner compilation counts as part of the outer one."""
 
     def __init__(self) -> None:
         self.seconds = dict.fromkeys(COMPILERS, 0.0)
@@ -50,7 +50,7 @@ class CompilationTimer:
             row[1] += spent
 
     def forget_failures(self) -> None:
-        """Drop compilations of this thread that began and raised: no one closed them."""
+        """Drop compilations of this thread that began and raised, and therefore were not closed."""
         self._stack().clear()
 
     def _stack(self) -> list[tuple[str, str, float]]:
@@ -93,7 +93,7 @@ def install(timer: CompilationTimer) -> None:
 
 
 def processor_seconds() -> float:
-    """Processor time of this process and of its children that have ended."""
+    """Return the processor time of this process and of its children that have ended."""
     spent = 0.0
     for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
         usage = resource.getrusage(who)
@@ -102,7 +102,7 @@ def processor_seconds() -> float:
 
 
 class Report:
-    """The plugin: rows by file, of this process and of the workers of pytest-xdist."""
+    """A plugin with rows by file, of this process and of the workers of pytest-xdist."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
@@ -161,7 +161,7 @@ class Report:
             terminalreporter.write_line(f"{seconds:9.1f} s {count:6.0f} times  {name}")
 
     def table(self) -> list[str]:
-        """The lines of the table, files of the most processor time first, and a line for all of them."""
+        """Return the lines of the table, files of the most processor time first, and a line for all of them."""
         width = max(map(len, self.rows), default=0)
         total = [sum(column) for column in zip(*self.rows.values(), strict=True)]
         lines = [f"{'':{width}}  " + "".join(f"{name:>9}" for name in COLUMNS)]

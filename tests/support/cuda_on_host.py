@@ -1,4 +1,4 @@
-"""Kernels in CUDA C++ run on the host (`cuda_on_host.h`), on NumPy arrays: their logic is tested without a GPU."""
+"""Run kernels in CUDA C++ on the host (`cuda_on_host.h`), on NumPy arrays, to test their logic without a GPU."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class HostKernels:
 
 
 def _extent(array):
-    """Bytes from the first element to the end of the last."""
+    """Return the bytes from the first element to the end of the last."""
     return array.itemsize + sum((size - 1) * stride for size, stride in zip(array.shape, array.strides, strict=True))
 
 

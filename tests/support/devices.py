@@ -1,4 +1,4 @@
-"""A backend whose arrays live on a GPU, behind arrays of the host: so one suite serves every backend."""
+"""Provide a backend whose arrays live on a GPU behind arrays of the host, so that one suite serves every backend."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from semiring.kernels.contract import Capabilities
 
 
 class OnDevice:
-    """Moves the memory behind every array to the device, calls the backend on views of the same strides, moves it back.
+    """A backend that moves the memory of every array to the device, calls another on views, and moves it back.
 
     Arrays that share memory here share it there. What a kernel writes outside of its result is seen here too.
     """

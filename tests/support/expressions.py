@@ -1,4 +1,4 @@
-"""Random contractions in the notation of `numpy.einsum`, and their values by a loop over all index values.
+"""Draw random contractions in the notation of `numpy.einsum`, and compute them by a loop over all index values.
 
 Nothing of the library takes part: the notation is read once more here, and ⊕ and ⊗ are those of `oracles`.
 """
@@ -42,7 +42,7 @@ def oracle_of(name: str) -> Oracle:
 
 
 class Expression(NamedTuple):
-    """Subscripts, and the shapes of the operands."""
+    """The subscripts of a contraction, and the shapes of its operands."""
 
     subscripts: str
     shapes: tuple[tuple[int, ...], ...]

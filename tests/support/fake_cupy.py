@@ -1,4 +1,4 @@
-"""A stand-in for CuPy whose arrays live in the memory of the host and refuse, as CuPy's do, to be read as NumPy arrays.
+"""Provide a stand-in for CuPy whose arrays live on the host and, as CuPy's do, may not be read as NumPy arrays.
 
 So what linear algebra does with arrays on a GPU is tested without one: which array goes where, what waits, what is
 copied. The kernels are NumPy's; those of `semiring.arrays.device` and the backend are played by the functions below.
@@ -20,7 +20,7 @@ from semiring.kernels.contract import Capabilities
 
 
 class Array(np.lib.mixins.NDArrayOperatorsMixin):
-    """An array "on a GPU"."""
+    """An array that stands for one on a GPU."""
 
     waits = 0  # how often the host has read from the device
 
@@ -303,7 +303,7 @@ def count(words: Array) -> int:
 
 
 class Backend:
-    """The kernel contract on such arrays, by a backend of the host. Counts its calls."""
+    """The kernel contract on such arrays, by a backend of the host, which counts its calls."""
 
     name, stacks, capabilities = "fake", True, Capabilities()
 
@@ -327,7 +327,7 @@ class Backend:
 
 
 def install(monkeypatch: Any) -> tuple[Module, Backend]:
-    """The module as ``cupy`` for one test, and the backend that computes on its arrays."""
+    """Install the module as ``cupy`` for one test; return it and the backend that computes on its arrays."""
     import sys
 
     import semiring.arrays.device as memory

@@ -1,4 +1,4 @@
-"""Closures by ranks that are threads of this process, and the small blocks with which tests run them."""
+"""Close by ranks that are threads of this process, with the small blocks that tests use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ METHOD = "blocked_floyd_warshall"
 
 
 def make_small(patch, width=32):
-    """Blocks of 32 pivots."""
+    """Use blocks of 32 pivots."""
     for name in ("cpu", "reference"):
         patch.setitem(schedule._TABLE, name, replace(schedule._TABLE[name], pivots=((0, width),)))
 
@@ -30,13 +30,13 @@ def blocks(n, dtype):
 
 
 def spread_of(ranks, A, shape=None):
-    """A, dealt out from consecutive rows of each rank."""
+    """Return A, dealt out from consecutive rows of each rank."""
     grid, held = Grid(blocks(len(A), A.dtype), shape or grid_shape(ranks.size)), split_rows(len(A), ranks.size)
     return DistributedMatrix(ranks, grid, distribute_rows(ranks, grid, held, A[slice(*held[ranks.rank])], A.dtype))
 
 
 def closed_by(size, A, semiring, shape=None):
-    """The closure by so many ranks."""
+    """Return the closure by a number of ranks."""
 
     def run(ranks):
         spread = spread_of(ranks, A, shape)

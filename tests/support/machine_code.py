@@ -1,4 +1,4 @@
-"""Machine code of CUDA C++ for an architecture, kept in the cache folder: NVRTC takes seconds for some sources."""
+"""Compile CUDA C++ to machine code of an architecture, kept in the cache folder, because NVRTC takes seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matrices whose closures are exact, for every semiring and every dtype that it has a closure on."""
+"""Draw matrices whose closures are exact, for every semiring and every dtype that it has a closure on."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CASES = [(name, dtype) for name in IDEMPOTENT for dtype in DTYPES[name]]
 
 
 def matrix(rng, n, name, dtype, density=0.3):
-    """Entries on which every path is exact: small integers, powers of two, multiples of 1/64."""
+    """Return entries on which every path is exact: small integers, powers of two, multiples of 1/64."""
     dtype = np.dtype(dtype)
     if dtype.kind == "b":
         return rng.random((n, n)) < density / 3

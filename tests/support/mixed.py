@@ -16,7 +16,7 @@ Lengths = list[list[tuple[int, int] | None]]
 
 
 def mixed_matrix(rng: np.random.Generator, dtype: type, sizes: tuple[int, int] = (3, 8)) -> np.ndarray:
-    """A min-plus matrix: random weights, heights and weights, or decimals, on some scales; ∞ for no edge."""
+    """Return a min-plus matrix: random weights, heights and weights, or decimals, on some scales; ∞ for no edge."""
     n = int(rng.integers(sizes[0], sizes[1] + 1))
     span = float(rng.choice([20, 40, 60, 100, 900] if dtype is np.float64 else [10, 30, 60, 100]))
     kind = rng.integers(5)
@@ -97,7 +97,7 @@ def judgement(A: np.ndarray, D: np.ndarray | None, cycle: Sequence[int] = ()) ->
 def _judge_cycles(
     A: np.ndarray, weights: list, unit: Fraction, weight_error: Fraction, same_component: np.ndarray
 ) -> str:
-    """No cycle was reported though there is one: none may be below what rounding explains, of weights or potentials."""
+    """Return the error if an unreported cycle lies below the rounding of weights and potentials, else ""."""
     for i in range(len(A)):
         part = np.flatnonzero(same_component[i])
         hidden = _least_size(A, part) / unit / len(part)  # of potentials that cover the least weight, for every edge
@@ -116,14 +116,14 @@ def _least_size(A: np.ndarray, part: np.ndarray) -> Fraction:
 
 
 def whole_weights(A: np.ndarray) -> tuple[list[list[int | None]], Fraction]:
-    """The weights as whole numbers of a common unit, None for no edge; and the unit."""
+    """Return the weights as whole numbers of a common unit, None for no edge, and the unit."""
     exact = [[None if w == np.inf else Fraction(w) for w in row] for row in A.astype(float).tolist()]
     scale = max((w.denominator for row in exact for w in row if w is not None), default=1)
     return [[None if w is None else int(w * scale) for w in row] for row in exact], Fraction(1, scale)
 
 
 def shortest(weights: list) -> Lengths | None:
-    """(Length, least Σ |w| of a path as short) of all pairs, by Floyd's algorithm; None with a negative cycle."""
+    """Return (length, least Σ |w| of such a path) of all pairs by Floyd's algorithm; None with a negative cycle."""
     n = len(weights)
     D: list = [[None if w is None else (w, abs(w)) for w in row] for row in weights]
     for i in range(n):

@@ -19,7 +19,7 @@ PROGRAM = Path(__file__).with_name("rank_program.py")
 
 
 def run(size, *command, seconds=120):
-    """(exit code, standard output, standard error) of a command on so many ranks; an error after so many seconds."""
+    """Return (exit code, output, errors) of a command on a number of ranks, or raise after a number of seconds."""
     own = {
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",

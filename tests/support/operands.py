@@ -1,4 +1,4 @@
-"""Operands of the kernel contract: entries of every semiring and dtype, as callers and as kernels hold them."""
+"""Draw operands of the kernel contract: entries of every semiring and dtype, as callers and as kernels hold them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def bind(backend, name, dtype, **options):
 
 
 def entries(rng, name, dtype, shape, *, tame=False):
-    """Elements as the caller sees them: zeros, ones, ties, infinities. ``tame``: no cycle improves on the one."""
+    """Draw elements as the caller sees them: zeros, ones, ties, infinities. ``tame``: no cycle improves on the one."""
     dtype = np.dtype(dtype)
     zero, one = oracles.zero(name, dtype), oracles.one(name, dtype)
     if dtype.kind == "b":
@@ -91,7 +91,7 @@ def laid_out(values, layout):
 
 
 def nilpotent(rng, name, dtype, n):
-    """An acyclic matrix with its vertices in random order: its closure is a finite sum, in every semiring."""
+    """Return an acyclic matrix with vertices in random order, whose closure is a finite sum in every semiring."""
     A = entries(rng, name, dtype, (n, n))
     A[np.abs(A.astype(float)) == np.inf] = oracles.zero(name, dtype)
     if name == "plus_times":
@@ -113,7 +113,7 @@ def closable(name, dtype):
 
 
 def pack_words(values, spare=0):
-    """uint32 words, a view of wider rows: bit b of word w is column 32·w + b."""
+    """Return uint32 words, a view of wider rows: bit b of word w is column 32·w + b."""
     m, n = values.shape
     words = np.zeros((m, -(-n // 32) + spare), np.uint32)[:, : -(-n // 32)]
     for j in range(n):
@@ -122,7 +122,7 @@ def pack_words(values, spare=0):
 
 
 def unpack_words(words, n):
-    """The first n columns; asserts that the tail bits are zero."""
+    """Return the first n columns, and assert that the tail bits are zero."""
     bits = (words[:, :, None] >> np.arange(32, dtype=np.uint32)) & np.uint32(1)
     flat = bits.reshape(len(words), 32 * words.shape[1]).astype(bool)
     assert not flat[:, n:].any(), "tail bits are set"

@@ -57,7 +57,7 @@ def _bottom(dtype):
 
 
 def _plus_above(x, y):
-    """x + y, where the largest value of the dtype (∞) means "no path" and stays."""
+    """Return x + y, where the largest value of the dtype (∞) means "no path" and stays."""
     x, y = np.broadcast_arrays(x, y)
     top = _top(x.dtype)
     with np.errstate(all="ignore"):
@@ -95,7 +95,7 @@ ORACLES: dict[str, Oracle] = {
 
 
 def zero(name: str, dtype: Any) -> Any:
-    """0̄, as the caller sees it."""
+    """Return 0̄, as the caller sees it."""
     return ORACLES[name].zero(np.dtype(dtype))
 
 
@@ -111,7 +111,7 @@ def identity(n: int, name: str, dtype: Any) -> np.ndarray:
 
 
 def product(A: np.ndarray, B: np.ndarray, name: str, C: np.ndarray | None = None) -> np.ndarray:
-    """C ⊕ A ⊗ B (C zero when not given), k in ascending order, in the dtype of A.
+    """Compute C ⊕ A ⊗ B (C zero by default), k in ascending order, in the dtype of A.
 
     Exact for a selective ⊕: one rounded ⊗ for each candidate. Sums of integers must fit the dtype.
     """
@@ -138,7 +138,7 @@ def product_by_scalars(A: np.ndarray, B: np.ndarray, name: str) -> np.ndarray:
 
 
 def witness(A: np.ndarray, B: np.ndarray, name: str) -> np.ndarray:
-    """The smallest k that attains each entry of the product, -1 where the entry is zero."""
+    """Return the smallest k that attains each entry of the product, -1 where the entry is zero."""
     semiring, C = ORACLES[name], product(A, B, name)
     W = np.full(C.shape, -1, np.int64)
     with np.errstate(all="ignore"):
@@ -150,7 +150,7 @@ def witness(A: np.ndarray, B: np.ndarray, name: str) -> np.ndarray:
 
 
 def closure(A: np.ndarray, name: str, *, reflexive: bool = True) -> np.ndarray:
-    """A* = I ⊕ A ⊕ … ⊕ Aⁿ⁻¹ (A⁺ = A ⊕ … ⊕ Aⁿ) of an idempotent semiring in which no cycle improves on 1̄."""
+    """Compute A* = I ⊕ A ⊕ … ⊕ Aⁿ⁻¹ (A⁺ = A ⊕ … ⊕ Aⁿ) of an idempotent ⊕ in which no cycle improves on 1̄."""
     semiring, n = ORACLES[name], len(A)
     assert semiring.idempotent, "of the others: inverse_closure, log_closure, gf2_closure"
     start = identity(n, name, A.dtype) if reflexive else np.array(A)
@@ -164,7 +164,7 @@ def closure(A: np.ndarray, name: str, *, reflexive: bool = True) -> np.ndarray:
 
 
 def inverse_closure(A: np.ndarray) -> list[list[Fraction]]:
-    """(I - A)⁻¹ in exact arithmetic: the closure of plus_times."""
+    """Compute (I - A)⁻¹ in exact arithmetic, the closure of plus_times."""
     n = len(A)
     rows = [
         [Fraction(int(i == j)) - Fraction(float(A[i, j])) for j in range(n)] + [Fraction(int(i == j)) for j in range(n)]
@@ -182,7 +182,7 @@ def inverse_closure(A: np.ndarray) -> list[list[Fraction]]:
 
 
 def log_closure(A: np.ndarray) -> np.ndarray:
-    """The closure of log_plus: the logarithm of Σ (e^A)ᵏ, summed until nothing changes."""
+    """Compute the closure of log_plus: the logarithm of Σ (e^A)ᵏ, summed until nothing changes."""
     P = np.exp(A.astype(np.longdouble))
     total, power = np.eye(len(A), dtype=np.longdouble), np.eye(len(A), dtype=np.longdouble)
     for _ in range(100_000):
@@ -195,7 +195,7 @@ def log_closure(A: np.ndarray) -> np.ndarray:
 
 
 def gf2_closure(A: np.ndarray) -> np.ndarray | None:
-    """(I ⊕ A)⁻¹ over GF(2), for each bit of an integer on its own; None where one of them is singular."""
+    """Compute (I ⊕ A)⁻¹ over GF(2) for each bit of an integer on its own; None where one is singular."""
     bits = 1 if A.dtype == bool else 8 * A.dtype.itemsize
     n, result = len(A), np.zeros(A.shape, A.dtype)
     unsigned = A.view(f"u{A.dtype.itemsize}")
@@ -221,13 +221,13 @@ def gf2_closure(A: np.ndarray) -> np.ndarray | None:
 
 
 def edges(A: np.ndarray) -> list[list[tuple[int, Any]]]:
-    """Adjacency lists of a min-plus matrix, weights as Python numbers."""
+    """Return adjacency lists of a min-plus matrix, weights as Python numbers."""
     none = zero("min_plus", A.dtype)
     return [[(j, A[i, j].item()) for j in range(A.shape[1]) if A[i, j] != none] for i in range(A.shape[0])]
 
 
 def dijkstra(A: np.ndarray, source: int) -> tuple[list[Any], list[int]]:
-    """Distances (∞ where there is no path) and predecessors (-1) from one source; weights ≥ 0."""
+    """Return distances (∞ without a path) and predecessors (-1) from one source, for weights ≥ 0."""
     graph = edges(A)
     distance, previous = [INF] * len(graph), [-1] * len(graph)
     distance[source] = 0
@@ -246,17 +246,17 @@ def dijkstra(A: np.ndarray, source: int) -> tuple[list[Any], list[int]]:
 
 
 def all_pairs_dijkstra(A: np.ndarray) -> np.ndarray:
-    """Distances in float64, ∞ where there is no path. Exact where the weights are whole numbers."""
+    """Return distances in float64, ∞ without a path. They are exact if the weights are whole numbers."""
     return np.array([dijkstra(A, source)[0] for source in range(len(A))], np.float64).reshape(A.shape)
 
 
 def exact(weight: Any) -> int | Fraction:
-    """A finite float or integer as an exact number: an int where it is whole, which is much faster."""
+    """Return a finite float or integer as an exact number, an int if it is whole, which is much faster."""
     return int(weight) if weight == int(weight) else Fraction(weight)
 
 
 def bellman_ford(A: np.ndarray, sources: list[int]) -> tuple[list[Any], list[int]]:
-    """Exact distances from the nearest of ``sources``, and the vertices of a negative cycle in order, or []."""
+    """Return exact distances from the nearest of ``sources``, and the vertices of a negative cycle, or []."""
     graph = [[(v, exact(w)) for v, w in row] for row in edges(A)]
     n = len(graph)
     distance: list[Any] = [INF] * n
@@ -284,7 +284,7 @@ def bellman_ford(A: np.ndarray, sources: list[int]) -> tuple[list[Any], list[int
 
 
 def negative_cycle(A: np.ndarray) -> list[int]:
-    """The vertices of a cycle of negative weight, decided exactly; [] if there is none."""
+    """Return the vertices of a cycle of negative weight, decided exactly; [] if there is none."""
     return bellman_ford(A, list(range(len(A))))[1]
 
 
@@ -302,7 +302,7 @@ def exact_distances(A: np.ndarray) -> np.ndarray:
 
 
 def cycle_weight(A: np.ndarray, cycle: list[int]) -> int | Fraction:
-    """The exact weight of a closed walk; every edge must exist."""
+    """Return the exact weight of a closed walk, every edge of which must exist."""
     total: int | Fraction = 0
     for u, v in zip(cycle, [*cycle[1:], *cycle[:1]], strict=True):
         assert A[u, v] != zero("min_plus", A.dtype), f"there is no edge {u} → {v}"

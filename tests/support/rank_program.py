@@ -132,7 +132,7 @@ def gpus(ranks, folder):
 
 
 def communicators(ranks, folder):
-    """Two of them, of which MPI gives the second the number that the first had."""
+    """Use two communicators, of which MPI gives the second the number that the first had."""
     world, numbers = ranks.comm, []
     for group in (ranks.rank % 2, ranks.rank // 2):
         comm = world.Split(group, ranks.rank)
@@ -230,7 +230,7 @@ def walks(paths, A, expected, source, target, name):
 
 
 def errors(ranks, rng, folder):
-    """Raised on all ranks alike."""
+    """Check errors that all ranks raise alike."""
     first, A = ranks.rank == 0, rng.random((97, 97))
     for change, error, text in [
         (((5, 70), 1.0), None, ""),

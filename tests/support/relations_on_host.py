@@ -1,4 +1,4 @@
-"""Packed truth values as edges, in NumPy."""
+"""Implement the operations on packed truth values as edges in NumPy."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ def entries(words):
 
 
 class OnHost:
-    """The operations of `GraphKernels` on packed truth values, in NumPy; it counts sweeps.
+    """The operations of `GraphKernels` on packed truth values, in NumPy, with a count of sweeps.
 
     ``host`` copies words to NumPy.
     """

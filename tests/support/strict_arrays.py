@@ -316,7 +316,7 @@ def _module():
 
 
 def on_device(array):
-    """A NumPy array as one of these; a view keeps its strides."""
+    """Return a NumPy array as a `StrictArray`; a view keeps its strides."""
     return StrictArray(array)
 
 

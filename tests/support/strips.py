@@ -1,4 +1,4 @@
-"""Small files that are closed by strips as large ones are: small blocks of pivots, and memory that counts."""
+"""Close small files by strips as large ones are closed: small blocks of pivots, and little memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ METHOD = "blocked_floyd_warshall"
 
 
 def make_small(patch):
-    """Blocks of 32 pivots, memory without what is nothing beside a large matrix, and nothing closed in memory."""
+    """Use blocks of 32 pivots, no allowance that large matrices do not need, and no closure in memory."""
     for name in ("cpu", "reference"):
         patch.setitem(schedule._TABLE, name, replace(schedule._TABLE[name], pivots=((0, 32),)))
     for name in ("HOST", "DEVICE"):
@@ -44,7 +44,7 @@ class _RowsWithPivots(Rows):
 
 
 def close_with_pivots(engine, A, width=32):
-    """A ← A* by blocks of so many pivots, all rows at a time; returns P (n, n), the pivots of its paths."""
+    """Compute A ← A* by blocks of pivots, all rows at a time; return P (n, n), the pivots of its paths."""
     n, P = len(A), np.full(A.shape, -1, np.int32)
     elimination = Elimination(_RowsWithPivots(A, P), n, 0, n)
     for start in range(0, n, width):
@@ -56,7 +56,7 @@ def close_with_pivots(engine, A, width=32):
 
 
 def rounding_matrix(rng, n, name, dtype):
-    """Entries whose closures round, where they are floats."""
+    """Return entries whose closures round, if they are floats."""
     if np.dtype(dtype).kind != "f" and name != "xor_and":
         return matrices.matrix(rng, n, name, dtype)
     values = rng.random((n, n)) ** 3  # of random multiples of 2⁻⁵³ below 1 no sum would be rounded
@@ -75,7 +75,7 @@ def rounding_matrix(rng, n, name, dtype):
 
 
 def least_memory(path, name="min_plus", **options):
-    """The least memory for the closure of a file, as the error says."""
+    """Return the least memory for the closure of a file, as the error says."""
     with pytest.raises(ValueError, match="too small") as caught:
         sr.closure(path, name, out=path.with_name("none.npy"), memory=1, **options)
     size, unit = str(caught.value).rsplit("takes ", 1)[1].split()

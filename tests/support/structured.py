@@ -1,4 +1,4 @@
-"""Random graphs with structure to be found, and the closures of them with and without it."""
+"""Draw random graphs with structure, and close them with it and without it."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def random_case(rng: np.random.Generator, largest: int = 70) -> Case:
 
 
 def _weights(rng: np.random.Generator, n: int, name: str, dtype: np.dtype, kind: str) -> tuple[np.ndarray, bool]:
-    """(n, n) weights of which every closure exists, but for rounding; and whether their paths are exact."""
+    """Return (n, n) weights of which every closure exists, except for rounding, and whether their paths are exact."""
     if "one weight" in kind:
         one = {"f": 2.0, "i": 3, "u": 1, "b": True}[dtype.kind]
         exact = True
@@ -141,7 +141,7 @@ def _options(rng: np.random.Generator, A: np.ndarray) -> dict[str, Any]:
 
 
 def close(case: Case, structure: Any) -> Any:
-    """The closure, as a dense array; or the type of the error that was raised."""
+    """Return the closure as a dense array, or the type of the error that was raised."""
     options = dict(case.options)
     given, out = options.pop("given"), options.pop("out")
     A = case.A.copy()

@@ -35,7 +35,7 @@ class Ran:
 
 
 def scripts(folder: Path = FOLDER) -> list[str]:
-    """The modules of a folder that have a command line."""
+    """Return the modules of a folder that have a command line."""
     found = (path.relative_to(FOLDER.parent) for path in folder.glob("*.py") if _has_main(path))
     return sorted(".".join(path.with_suffix("").parts) for path in found)
 

@@ -25,7 +25,7 @@ def zero_of(name, dtype):
 
 
 def walk(pred, i, j):
-    """The path to j in row i; fails on a circle."""
+    """Return the path to j in row i, and fail on a circle."""
     path = [j]
     while path[-1] != i:
         before = int(pred[i, path[-1]])
@@ -36,7 +36,7 @@ def walk(pred, i, j):
 
 
 def check(name, A, D, pred, *, absolute=0.0):
-    """Every path is simple, follows edges, and adds up to D: exactly, or within n·ε of it (plus ``absolute``)."""
+    """Check that every path is simple, follows edges, and adds up to D: exactly, or within n·ε (plus ``absolute``)."""
     n, zero = len(A), zero_of(name, A.dtype)
     number = float if A.dtype.kind == "f" else bool if A.dtype.kind == "b" else int
     epsilon = float(np.finfo(A.dtype).eps) if A.dtype.kind == "f" else 0.0

@@ -1,4 +1,4 @@
-"""The oracles themselves: against answers worked out by hand, against SciPy, and against each other."""
+"""Test the oracles themselves: against answers worked out by hand, against SciPy, and against each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checkers accept what the oracles compute, and name the entry when anything is changed."""
+"""Test that the checkers accept what the oracles compute, and name the entry if it is changed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CASES = [(name, dtype) for name, semiring in sr.CATALOGUE.items() for dtype in s
 
 
 def whole_numbers(name, dtype, shape, rng):
-    """Whole numbers (or simple fractions) in the domain, with some entries zero."""
+    """Draw whole numbers (or simple fractions) in the domain, with some entries zero."""
     if dtype == "bool":
         return rng.random(shape) < 0.4
     if name in ("max_times", "lukasiewicz"):
@@ -40,7 +40,7 @@ def whole_numbers(name, dtype, shape, rng):
 
 
 def change_entry(matrix, place):
-    """The matrix with one entry changed, to something else of its dtype."""
+    """Return the matrix with one entry changed to another value of its dtype."""
     result = matrix.copy()
     value = result[place]
     if result.dtype == bool:
@@ -128,7 +128,7 @@ def test_a_nan_is_never_right_by_chance():
 
 
 def closable(name, dtype, n, rng):
-    """A matrix whose closure exists, and that closure by an oracle."""
+    """Return a matrix whose closure exists, and that closure by an oracle."""
     A = whole_numbers(name, dtype, (n, n), rng)
     if name == "max_plus":
         A = np.where(oracles.zero(name, dtype) == A, A, -A).astype(dtype)

@@ -1,4 +1,4 @@
-"""The graph generators: the number of edges, their distribution, their weights, and the traps they promise."""
+"""Test the graph generators: the number of edges, their distribution, their weights, and their traps."""
 
 from __future__ import annotations
 

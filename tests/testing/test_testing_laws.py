@@ -1,4 +1,4 @@
-"""The laws hold where they must, on the example semirings too, and each of them can fail."""
+"""Test that the laws hold where they must, also on the example semirings, and that each of them can fail."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def too_large(A, B, semiring):
 
 
 def filled_with_0(A, B, semiring):
-    """A tile that sticks out, filled with 0 instead of the zero."""
+    """Return a product by tiles that are filled with 0 instead of the zero."""
     return np.minimum(oracle_product(A, B, semiring), 0.0)
 
 
@@ -168,7 +168,7 @@ def test_closure_laws_hold_for_a_right_closure(rng):
 
 
 def one_step_short(A, semiring, reflexive=True):
-    """I ⊕ A, and A: the paths of at most one edge."""
+    """Return I ⊕ A, and A: the paths of at most one edge."""
     return np.minimum(A, np.where(np.eye(len(A)), 0.0, INF)) if reflexive else A
 
 

@@ -34,7 +34,7 @@ SOME = quick(lambda name, dtype: name in QUICK, each_value(CASES))
 
 
 def find_example(strategy, condition):
-    """A drawn value for which the condition holds, not made simpler."""
+    """Return a drawn value for which the condition holds, without shrinking."""
     return find(strategy, condition, settings=settings(max_examples=2000, phases=[Phase.generate]))
 
 
