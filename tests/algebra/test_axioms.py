@@ -276,7 +276,7 @@ SIDES = {
 @pytest.mark.full
 @pytest.mark.parametrize("name", full(lambda name: list(WRONG).index(name) % 4 == 2, WRONG))
 def test_counterexamples_are_true(name):
-    """Each is evaluated again, from its readable form, by plain Python on the text of the operations."""
+    """Plain Python evaluates each counterexample again, from its readable form and the text of the operations."""
     semiring, _ = WRONG[name]
     bits = not semiring.supports(float)
     mask = 0xFF if semiring.dtypes == ("uint8",) else -1
@@ -433,7 +433,7 @@ def test_numbers_whose_exponentials_leave_the_range_are_told():
 @pytest.mark.full
 @pytest.mark.parametrize("heat", full(lambda heat: heat == 0.1, [0.1, 0.001]))
 def test_large_exponents_refute_no_law_that_holds(heat):
-    """The exponential of -242,917 / 0.1 was infinite in sixty digits, too."""
+    """The exponential of -242,917 / 0.1 leaves the range of sixty digits, and refutes no law."""
     text = f"-log(exp(-x / {heat}) + exp(-y / {heat})) * {heat}"
     report = define(text, "x + y", "inf", 0).check_axioms()
     assert report.unrefuted, report

@@ -616,7 +616,8 @@ def test_what_may_be_nan_says_so():
 
 @given(TREES, st.sampled_from(["", "x", "y", "xy"]))
 def test_the_argument_that_is_kept_is_no_nan(tree, nan_names):
-    """Then a comparison and a selection drop a NaN of the other one, as fmin and fmax do."""
+    """If the argument that is kept is no NaN, a comparison and a selection drop the NaN of the other, as fmin and fmax
+    do."""
     values = {name: np.array([*SPECIAL, math.nan] if name in nan_names else SPECIAL) for name in "xy"}
     x, y = (grid.ravel() for grid in np.meshgrid(*values.values()))
     try:

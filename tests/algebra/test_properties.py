@@ -120,7 +120,7 @@ def test_the_laws_of_matrix_products(name, dtype):
 @pytest.mark.parametrize("dtype", full(lambda dtype: dtype == "float32", ["float32", "float64"]))
 @pytest.mark.parametrize("name", [name for name in EVERY if EVERY[name].selective and EVERY[name].supports("float64")])
 def test_products_of_corner_values(name, dtype):
-    """Infinities of both signs, subnormal numbers, -0.0, sums that overflow: one rounded ⊗, then an exact choice."""
+    """Products of infinities, subnormal numbers, -0.0 and overflowing sums are one rounded ⊗ and an exact choice."""
     semiring = EVERY[name]
     # A product that underflows in max_times, or overflows in min_times, is the zero, on every backend alike.
 
@@ -137,7 +137,7 @@ def test_products_of_corner_values(name, dtype):
     ("name", "dtype"), full(lambda name, dtype: name == "min_plus" or dtype == "int32", TROPICAL_INTEGERS)
 )
 def test_integers_are_exact_or_refused(name, dtype):
-    """The full range of the dtype. Python's integers say whether every entry fits; if so, it must come out."""
+    """Integers of the full range of the dtype are exact if Python's integers say that every entry fits."""
     limits = np.iinfo(dtype)
     none = limits.max if name == "min_plus" else limits.min
     wanted = min if name == "min_plus" else max
@@ -177,7 +177,7 @@ def test_integers_are_exact_or_refused(name, dtype):
 @pytest.mark.full
 @pytest.mark.parametrize(("name", "dtype"), PRODUCTS)
 def test_gemm_is_its_formula(name, dtype):
-    """D = (α ⊗ A ⊗ B) ⊕ (β ⊗ C), with transposed operands: against the elementwise operations."""
+    """Elementwise operations give the same D = (α ⊗ A ⊗ B) ⊕ (β ⊗ C), with transposed operands too."""
     semiring = EVERY[name]
     entry = exact_elements(semiring, dtype)
     typed = np.dtype(dtype).type
@@ -334,7 +334,7 @@ def test_a_closure_in_place_is_the_closure(name):
 
 
 def test_results_do_not_depend_on_the_number_of_threads(rng):
-    """Bit by bit, in a semiring whose sums round."""
+    """Results are bitwise identical in a semiring whose sums round."""
     A, B = rng.standard_normal((2, 150, 150))
     np.testing.assert_array_equal(matmul(A, B, "plus_times", threads=1), matmul(A, B, "plus_times", threads=2))
     small = A / 100
@@ -344,7 +344,7 @@ def test_results_do_not_depend_on_the_number_of_threads(rng):
 
 
 def test_squaring_refuses_a_cycle_whose_star_is_not_one():
-    """Shortest paths in which a negative cycle is worth -∞: squares go round it a few times, its star for ever."""
+    """Squaring goes round a negative cycle a few times, while its star is -∞, so it must raise."""
     unbounded = sr.Semiring("unbounded", "min(x, y)", "x + y", np.inf, 0, "where(x >= 0, 0, -inf)")
     A = np.array([[np.inf, -1, np.inf], [0.5, np.inf, 2], [np.inf, np.inf, np.inf]])
     for method in ("rkleene", "blocked_floyd_warshall", "floyd_warshall"):
@@ -367,7 +367,7 @@ def test_the_methods_named_here_are_those_that_exist():
     full(lambda name: name == "min_plus", [name for name in EVERY if EVERY[name].selective]),
 )
 def test_best_paths_are_certified(name):
-    """Predecessors form trees and paths weigh what the matrix says, in every semiring that chooses; nothing rounds."""
+    """Predecessors form trees and paths weigh what the matrix says, in every semiring that chooses without rounding."""
     semiring, dtype = EVERY[name], WIDEST[name]
 
     @settings(max_examples=15)

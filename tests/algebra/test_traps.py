@@ -103,7 +103,7 @@ def test_a_zero_that_is_neither_0_nor_infinity(n, rng):
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("weight", [-1000, -1, 0, 1, 1000])
 def test_no_path_plus_a_weight_is_no_path(weight, dtype):
-    """INT_MAX + w wraps to a negative distance (tropical-gemm, GraphBLAS, petgraph); INT_MAX - w becomes a real one."""
+    """The sum INT_MAX + w wraps to a negative distance in other libraries, and INT_MAX - w becomes a real distance."""
     none = np.iinfo(dtype).max
     A, B = np.array([[none, weight]], dtype), np.array([[weight], [none]], dtype)
     assert matmul(A, B).tolist() == [[none]]
@@ -117,7 +117,7 @@ def test_no_path_plus_a_weight_is_no_path(weight, dtype):
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("n", [3, 40, 129])
 def test_unreachable_stays_unreachable_in_a_closure(n, dtype, rng):
-    """Two halves without an edge between them, weights of both signs (shifted by potentials: no cycle is negative)."""
+    """Two halves without an edge stay unreachable with weights of both signs, which potentials shift."""
     none = np.iinfo(dtype).max
     height = rng.integers(-50, 50, n)
     A = (rng.integers(1, 60, (n, n)) + height[None, :] - height[:, None]).astype(dtype)
@@ -130,7 +130,7 @@ def test_unreachable_stays_unreachable_in_a_closure(n, dtype, rng):
 
 @pytest.mark.parametrize(("dtype", "big"), [("int16", 20_000), ("int32", 1_500_000_000), ("int64", 6 * 10**18)])
 def test_a_sum_that_does_not_fit_is_an_error(dtype, big):
-    """Never a wrong number: not a negative one, not "no path"."""
+    """A sum that does not fit raises instead of giving a wrong number or "no path"."""
     A = np.array([[big]], dtype)
     with pytest.raises(IntegerOverflowError, match=dtype):
         matmul(A, A)
@@ -158,7 +158,7 @@ def test_rows_with_gaps_may_be_closed_in_a_wider_dtype(name, in_place):
 
 @pytest.mark.parametrize("dtype", ["int16", "int32"])
 def test_numbers_beyond_half_the_range_are_numbers(dtype):
-    """Inside, half the range means "no path"; a distance that large must not be taken for it."""
+    """A distance beyond half the range is a number, although half the range means "no path" inside a call."""
     none, half = np.iinfo(dtype).max, np.iinfo(dtype).max // 2
     for value in (half - 1, half, half + 1, none - 1):
         A = np.array([[value, none]], dtype)
@@ -172,7 +172,7 @@ def test_numbers_beyond_half_the_range_are_numbers(dtype):
 @pytest.mark.parametrize("dtype", [*INTEGERS, "uint8"])
 @pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")
 def test_bottlenecks_know_the_extremes_of_integers(dtype):
-    """There the extreme values are the zero and the one, and nothing is added to them."""
+    """The extreme values of bottlenecks are the zero and the one, to which nothing is added."""
     low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
     A = np.array([[low, high], [7, low]], dtype)
     for name in ("max_min", "min_max"):
@@ -186,7 +186,7 @@ def test_bottlenecks_know_the_extremes_of_integers(dtype):
 @pytest.mark.parametrize("n", [1, 8, 65])
 @pytest.mark.parametrize("name", ["min_plus", "max_plus", "max_min", "min_max", "max_times", "plus_times", "log_plus"])
 def test_nan_is_an_error_that_names_the_entry(name, n):
-    """Not a NaN that spreads at some sizes and vanishes at others."""
+    """A NaN raises at every size, instead of spreading at some sizes and vanishing at others."""
     A = np.ones((n, n))
     place = (n // 2, n - 1)
     bad = A.copy()
@@ -230,7 +230,7 @@ def test_infinities_obey_the_same_rule_on_every_backend(backend, n, rng):
 
 
 def test_the_logarithm_of_nothing_plus_nothing():
-    """log(e^-∞ + e^-∞) is -∞, not the NaN of ∞ - ∞."""
+    """The logarithm log(e^-∞ + e^-∞) is -∞, not the NaN of ∞ - ∞."""
     A = np.full((5, 5), -INF)
     assert (matmul(A, A, "log_plus") == -INF).all()
     np.testing.assert_array_equal(closure(A, "log_plus"), oracles.identity(5, "log_plus", float))
@@ -261,7 +261,7 @@ def test_small_numbers_are_not_flushed_to_zero(dtype, rng):
 @pytest.mark.parametrize("right", LAYOUTS)
 @pytest.mark.parametrize("left", LAYOUTS)
 def test_memory_order_of_operands_does_not_matter(left, right, rng):
-    """tropical-gemm silently computes nonsense for A.T and Fortran order."""
+    """Transposed and Fortran-ordered operands give the same product, where tropical-gemm computes nonsense silently."""
     for m, k, n in ((5, 7, 3), (33, 65, 31)):
         A, B = rng.integers(-9, 9, (m, k)).astype(np.float32), rng.integers(-9, 9, (k, n)).astype(np.float32)
         expected = oracles.product(A, B, "min_plus")
@@ -270,7 +270,7 @@ def test_memory_order_of_operands_does_not_matter(left, right, rng):
 
 @pytest.mark.parametrize("layout", [layout for layout in LAYOUTS if layout != "read-only"])
 def test_memory_order_of_the_output_does_not_matter(layout, rng):
-    """And nothing is written between or around its entries."""
+    """An output of any memory order is right, and no byte between or around its entries changes."""
     A, B = rng.integers(0, 9, (33, 20)).astype(np.float64), rng.integers(0, 9, (20, 31)).astype(np.float64)
     out = in_layout(np.full((33, 31), 7.5), layout)
     around = out.base if out.base is not None else out
@@ -292,7 +292,7 @@ def test_a_matrix_times_its_own_transpose(name, rng):
 
 
 def test_transposed_operands_are_not_swapped_where_the_order_matters(rng):
-    """(A ⊗ B)ᵀ = Bᵀ ⊗ Aᵀ holds for a commutative ⊗ alone; relations compose in one order."""
+    """Only a commutative ⊗ satisfies (A ⊗ B)ᵀ = Bᵀ ⊗ Aᵀ, and relations compose in one order."""
     relations = EXAMPLES["relations"]
     for m, k, n in ((3, 3, 3), (17, 33, 65)):
         A, B = rng.integers(0, 16, (m, k)).astype(np.uint8), rng.integers(0, 16, (k, n)).astype(np.uint8)
@@ -308,7 +308,7 @@ def test_transposed_operands_are_not_swapped_where_the_order_matters(rng):
 
 @pytest.mark.parametrize(("name", "dtype"), [(name, x) for name, each in sr.CATALOGUE.items() for x in each.dtypes])
 def test_empty_matrices_and_single_entries(name, dtype):
-    """0 × n, n × 0, 1 × 1; and with K = 0 the product is all zero of the semiring, not uninitialised, not 0."""
+    """Matrices 0 × n, n × 0 and 1 × 1 work, and with K = 0 the product is the zero, not uninitialised memory."""
     zero, one = oracles.zero(name, dtype), oracles.one(name, dtype)
     assert matmul(np.empty((0, 4), dtype), np.full((4, 3), one), name).shape == (0, 3)
     assert matmul(np.full((3, 4), one), np.empty((4, 0), dtype), name).shape == (3, 0)
@@ -370,7 +370,7 @@ def test_the_domain_is_part_of_the_semiring(name, value):
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_weights_below_1e_8_are_kept(dtype):
-    """SciPy's dense input drops them, with the edge."""
+    """Weights below 1e-8 stay edges, although SciPy's dense input drops them."""
     A = np.full((4, 4), INF, dtype)
     A[0, 1], A[1, 2], A[2, 3] = 1e-9, 1e-12, 1e-30
     D = closure(A)
@@ -385,7 +385,7 @@ def dtype_value(value, dtype):
 
 @pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS])
 def test_0_is_a_weight(dtype):
-    """Here the zero of the semiring means "no edge", and 0 is as good a weight as any."""
+    """The weight 0 is an edge, because the zero of the semiring means "no edge"."""
     none = oracles.zero("min_plus", dtype)
     A = np.full((3, 3), none, dtype)
     A[0, 1] = A[1, 2] = 0

@@ -49,7 +49,7 @@ def test_several_threads_see_what_one_sees(monkeypatch, rng, name, dtype):
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("layout", ["rows", "columns", "strided", "reversed", "stack"])
 def test_a_nan_is_named_by_position(dtype, layout, rng):
-    """Before and after the borders of the pieces in which a large array is read, in every memory order."""
+    """A NaN is named by its position, around the borders of pieces of large arrays, in every memory order."""
     m, n = 700, 701  # several pieces in every dtype
     assert m * n * np.dtype(dtype).itemsize > PIECE
     base = rng.random((2 * m, 2 * n)).astype(dtype)
@@ -304,7 +304,7 @@ def test_products_at_every_threshold(semiring):
     scale=st.sampled_from([2, 3, 4, 6, 7, 8, 100]),
 )
 def test_a_product_is_right_or_an_error(data, dtype, semiring, scale):
-    """Mixed signs, values near every threshold, "no path" among them: through the encoding, by plain NumPy."""
+    """Mixed signs, values near every threshold and "no path" give the product of plain NumPy, or an error."""
     zero, bound = int(semiring.zero_for(dtype)), TOP[dtype]
     near = [bound // scale + d for d in (-1, 0, 1)]
     number = st.sampled_from([*near, *(-value for value in near), 0, 1, -1, bound - 1, -bound]) | st.integers(

@@ -157,7 +157,8 @@ def test_out_that_overlaps_the_input(rng):
 
 @pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float64"), ("min_plus", "int32"), ("max_plus", "float32")])
 def test_errors_are_about_the_matrix_given(rng, name, dtype):
-    """And not about its transpose, which is closed where columns are adjacent; of a stack they say about which one."""
+    """Errors name the caller's matrix, not the transpose that is closed for adjacent columns, and the matrix of a
+    stack."""
     A = matrix(rng, 60, name, dtype, density=0.1)
     tails, heads = [3, 17, 40], [17, 40, 3]
     A[tails, heads] = -9 if name == "min_plus" else 9
@@ -185,7 +186,7 @@ def test_errors_are_about_the_matrix_given(rng, name, dtype):
     ],
 )
 def test_a_stack_is_looked_at_before_any_of_it_is_written(rng, name, dtype, method):
-    """Whatever is wrong with the last matrix, nothing of the first ones is written, wherever the result goes."""
+    """If the last matrix of a stack is invalid, no closure of the first ones is written."""
     sign = 1 if name == "min_plus" else -1
     wrong = [("cycle", (40, 41), NegativeCycleError), ("loop", (7, 7), NegativeCycleError)]
     if np.dtype(dtype).kind == "f":
@@ -379,7 +380,7 @@ def test_log_plus_is_the_logarithm_of_the_inverse(rng, dtype, method):
 
 @pytest.mark.parametrize("dtype", DTYPES["xor_and"])
 def test_xor_and_is_the_inverse_over_gf2(rng, dtype):
-    """Elimination without pivoting reaches it where no leading block is singular: strictly triangular blocks here."""
+    """Elimination without pivoting finds the inverse if no leading block is singular, as in triangular blocks."""
     for n in (1, 5, 12, 40):
         limits = (0, 2) if dtype == "bool" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
         A = np.triu(rng.integers(*limits, (n, n), dtype=np.int64).astype(dtype), 1)
@@ -393,7 +394,7 @@ def test_xor_and_is_the_inverse_over_gf2(rng, dtype):
 
 
 def test_non_commutative_and_non_absorptive_star():
-    """A semiring of one's own, with a star that is not 1: min-plus with -∞ for what improves without end."""
+    """A user's semiring may have a star that is not 1: min-plus with -∞ for what improves without end."""
     closed = sr.Semiring("closed", "min(x, y)", "x + y", float("inf"), 0, "where(x >= 0, 0, -inf)")
     inf = float("inf")
     A = np.array([[inf, -1.0, inf], [0.5, inf, 2.0], [inf, inf, inf]])
@@ -544,7 +545,7 @@ def test_negative_zero_is_a_zero():
     "name", full(lambda name: name in ("min_plus", "max_min"), ["min_plus", "max_plus", "max_min", "max_times"])
 )
 def test_bfloat16_is_closed_in_float32(rng, name):
-    """And rounded once, whatever the signs; paths are found in it too."""
+    """Matrices of bfloat16 are closed in float32 and rounded once, with every sign, and their paths too."""
     dtype = np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
     for n in (0, 1, 40, 170):
         A = matrix(rng, n, name, "float32", density=0.1)
@@ -596,7 +597,7 @@ def test_progress_is_monotone_and_ends(rng):
 @pytest.mark.full
 @pytest.mark.parametrize("backend", ["cuda", "cpu"])
 def test_to_count_the_pairs_copies_no_matrix(backend):
-    """The total of a report is known before the work begins: at what may be next to nothing beside it."""
+    """Counting the pairs copies no matrix, because the total is known before the work begins."""
     stand_in = SimpleNamespace(name=backend, capabilities=Capabilities())
     n, engine = 100_000, Engine(stand_in, make_plan(sr.min_plus, "float32"))
     tracemalloc.start()

@@ -226,7 +226,7 @@ def test_stacks_are_closed_in_one_call(rng, closes_stacks, name, dtype, check_en
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("check_entries", [True, False])
 def test_stacks_of_other_layouts_and_signs(rng, closes_stacks, check_entries, dtype):
-    """And without a look a weight below 0 makes the result NaN, as it does of one matrix."""
+    """Stacks of every layout and sign are closed. Without a scan, a weight below 0 makes the result NaN."""
     stack, expected = (each.reshape(2, 3, 19, 19) for each in stack_of(rng, 6, 19, "min_plus", dtype))
     check(stack, expected, check=check_entries)
     assert closes_stacks == [(6, 19, 19)]
@@ -432,7 +432,7 @@ class Tensor:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int32])
 def test_only_what_was_moved_to_the_device_is_closed_in_place(rng, monkeypatch, dtype):
-    """An array that is there already is the caller's, though CuPy reads it under another name."""
+    """An array that was on the device before belongs to the caller, even if CuPy reads it under another name."""
     A = rng.integers(1, 99, (300, 300)).astype(dtype)
     tensor, expected, read = Tensor(A.copy()), sr.closure(A), memory.as_cupy
     monkeypatch.setattr(memory, "activate_device", lambda arrays, device=None: nullcontext())
@@ -471,7 +471,7 @@ def test_the_measured_method_depends_on_what_a_pair_costs():
 
 
 def test_the_host_closes_what_lives_on_a_device(rng):
-    """The result goes back, to a new array or to the given one; a method of the CPU alone runs too."""
+    """The result returns to the device, to a new array or ``out``, also from a method that only the CPU has."""
     A = matrix(rng, 40, "min_plus", "float32")
     expected = oracles.closure(A, "min_plus")
     check(A, expected, device="cpu")

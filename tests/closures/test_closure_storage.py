@@ -48,7 +48,7 @@ def test_bool_arrays_may_go_through_packed_bits(rng, n):
 @pytest.mark.parametrize("reflexive", [True, False])
 @pytest.mark.parametrize("n", [1, 33, 70, 260, 300])
 def test_packed_where_the_zero_is_true(rng, n, reflexive):
-    """The complement of reachability: ⊕ is "and", so the diagonal is cleared, and words of 0̄ are all ones."""
+    """In the complement of reachability ⊕ is "and", so the diagonal is cleared, and words of 0̄ are all ones."""
     A = rng.random((n, n)) >= 1.5 / n
     expected = ~oracles.reachable(~A, reflexive=reflexive)
     for method in ("auto", "rkleene", "blocked_floyd_warshall", "squaring"):
@@ -207,7 +207,7 @@ def test_auto_prefers_johnson_on_large_sparse_graphs():
 
 @pytest.mark.full
 def test_the_way_of_a_sparse_graph_does_not_depend_on_threads():
-    """Neither do its bits: Dijkstra and a dense closure add in another order."""
+    """The bits do not depend on the threads either, although Dijkstra and a dense closure add in another order."""
     from scipy.sparse import random_array
 
     for n, edges in ((600, 1.3), (600, 3)):
@@ -251,7 +251,7 @@ def test_a_nan_of_a_sparse_matrix_is_refused_as_that_of_the_dense_one():
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_graph_of_edges_has_none_of_unbounded_gain(sign):
-    """`closure` closes such a matrix by another method."""
+    """An edge of unbounded gain raises here, and `closure` closes such a matrix by another method."""
     A = sparse.coo_array(([sign * 3.0, -sign * np.inf], ([0, 2], [1, 0])), shape=(3, 3))
     with pytest.raises(
         sr.errors.DomainError, match=rf"A\[2, 0\] is {-sign * np.inf}, an edge of unbounded gain"

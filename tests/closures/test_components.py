@@ -137,7 +137,7 @@ def test_permuting_moves_chains_of_rows(rng, dtype):
 
 
 def test_edges_of_words_are_listed(rng):
-    """Whole vectors of words and what is left of a row; more edges than there may be are none."""
+    """Edges in whole vectors of words and in the end of a row are listed, and more than the limit gives none."""
     for n in (1, 31, 32, 90, 1024, 1100):
         edges = rng.random((n, n)) < 2 / n
         starts, heads = list_edges(sr.pack(edges).words, n * n)
@@ -150,7 +150,7 @@ def test_edges_of_words_are_listed(rng):
 
 @pytest.mark.parametrize("block", [1, 8, 64])
 def test_closed_blocks_are_joined(rng, block, monkeypatch):
-    """Whole numbers of both signs: exactly the closure, and the closed blocks bit for bit as they were."""
+    """Whole numbers of both signs give exactly the closure, and leave the closed blocks bit for bit as they were."""
     monkeypatch.setattr(components, "_RUN", block)
     monkeypatch.setattr(components, "_LEAF", block)
     monkeypatch.setattr(components, "_FACTOR", block)

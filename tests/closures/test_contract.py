@@ -423,7 +423,7 @@ def test_views_of_one_matrix(backend, name, dtype, rng):
 
 @pytest.mark.parametrize(("name", "dtype"), quick(is_common, CASES))
 def test_products_where_no_sign_bit_is_set(backend, name, dtype, rng):
-    """Facts may select faster kernels; the result is that of the others."""
+    """Facts may select faster kernels, whose result is that of the other kernels."""
     engine = bind(backend, name, dtype, nonnegative=True)
     top = 9 if np.dtype(dtype).kind in "fi" else 2
     for m, k, n in [(2, 5, 7), (65, 130, 67)]:
@@ -453,7 +453,7 @@ def test_the_zero_is_the_semirings_own(backend, name, data, dtype, rng):
 
 
 def test_an_undefined_candidate_is_no_path(backend):
-    """∞ ⊗ -∞ is NaN in IEEE arithmetic: no path here, wherever it stands among the candidates."""
+    """The candidate ∞ ⊗ -∞ is NaN in IEEE arithmetic and no path here, at every position among the candidates."""
     for name, other in (("min_plus", 5.0), ("max_plus", -5.0)):
         engine = bind(backend, name, "float64")
         for position in range(70):
@@ -468,7 +468,7 @@ def test_an_undefined_candidate_is_no_path(backend):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 def test_the_order_of_the_factors(backend, dtype, rng):
-    """An operation that does not commute, with operands whose transposes would tempt a kernel to swap them."""
+    """An operation that does not commute reveals a kernel that swaps operands."""
     uneven = Semiring("uneven", "max(x, y)", "where(x < y, x + 2 * y, x)", float("-inf"), 0, dtypes=[dtype])
     if not backend.supports(uneven, np.dtype(dtype)):
         pytest.skip(f"{backend.name} does not take it")

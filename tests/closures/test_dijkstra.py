@@ -152,7 +152,7 @@ def test_which_weights_it_is_for():
 
 
 def test_an_acyclic_graph_settles_in_one_sweep_and_every_other_at_the_same_potentials(monkeypatch, rng):
-    """A plan of many tasks in a row: sweeps alone would be as many as tasks."""
+    """The graph is a plan of many tasks in a row, for which sweeps alone would be as many as tasks."""
     swept = []
     sweep = algorithm.Labels.sweep
     monkeypatch.setattr(algorithm.Labels, "sweep", lambda self: swept.append(1) or sweep(self))

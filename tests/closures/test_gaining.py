@@ -131,7 +131,7 @@ def test_integers_against_exact_distances(rng, closed_at_once, name, dtype):
 
 
 def test_what_does_not_fit_is_left_to_the_chain(closed_at_once):
-    """Distances near "no path", which float64 does not hold either."""
+    """Distances near "no path", which float64 does not hold either, are left to the chain."""
     A = np.full((3, 3), np.iinfo(np.int64).max)
     A[0, 1], A[1, 2] = -(2**53) - 1, 3
     assert sr.closure(A)[0].tolist() == [0, -(2**53) - 1, -(2**53) + 2]

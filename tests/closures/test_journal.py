@@ -136,7 +136,7 @@ def test_a_run_with_a_journal_has_the_same_bits(rng, tmp_path, share):
 @pytest.mark.full
 @pytest.mark.parametrize("n", tiers.full(lambda n: n in (1, 2, 32, 33, 65), [1, 2, 3, 31, 32, 33, 64, 65, 129]))
 def test_matrices_of_any_size(rng, tmp_path, n):
-    """Also where no row begins a page, and where one round is all there is."""
+    """Matrices of any size are closed, also if no row begins a page, or if there is only one round."""
     path = tmp_path / "A.npy"
     for dtype in ("float32", "bool"):
         name = "boolean" if dtype == "bool" else "min_plus"
@@ -151,7 +151,7 @@ def test_matrices_of_any_size(rng, tmp_path, n):
 
 @pytest.mark.full
 def test_rows_of_whole_pages(rng, tmp_path):
-    """So that strips move past the page cache, at both places."""
+    """Strips of rows of whole pages bypass the page cache, in both files."""
     n, path = 512, tmp_path / "A.npy"
     A = rng.random((n, n))
     np.save(path, A)
@@ -287,7 +287,7 @@ def test_killed_at_any_call(monkeypatch, rng, work):
 @pytest.mark.parametrize("in_place", tiers.full(bool, [True, False]))
 @pytest.mark.parametrize(("name", "dtype"), [("max_plus", "int32"), ("min_plus", "float64")])
 def test_killed_while_it_puts_in_what_comes_last(monkeypatch, rng, folder, name, dtype, in_place):
-    """Cycles, and edges of unbounded gain."""
+    """A run that is killed resumes with cycles and with edges of unbounded gain."""
     work = Work(folder, rng, name, dtype, in_place)
     if dtype == "float64":
         work.A = np.where(np.tri(N, dtype=bool), np.inf, work.A)
@@ -307,7 +307,7 @@ def test_killed_while_it_puts_in_what_comes_last(monkeypatch, rng, folder, name,
 
 @pytest.mark.full
 def test_killed_again_and_again(monkeypatch, rng, work):
-    """Every run gets some calls further; so many that a panel is logged."""
+    """Every run advances by some calls, enough that a panel is logged."""
     work.reset()
     for _ in range(300):
         use(monkeypatch, Dying(int(rng.integers(1, 120)), rng))
@@ -964,7 +964,7 @@ def test_an_error_of_the_entries_is_said_again(rng, tmp_path):
 
 
 def test_to_do_a_round_again_over_torn_strips_would_change_bits(rng):
-    """Why rows are never written over the only copy of what they came from: ⊗ of floats rounds."""
+    """Rows are never written over the only copy of their operands, because ⊗ of floats rounds."""
     A = rng.random((64, 64)) ** 3
     panel = sr.closure(A[:32, :32])
     panel = sr.matmul(panel, A[:32])

@@ -117,7 +117,7 @@ def test_one_triangle_by_lanes(rng, monkeypatch, name, order):
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("kind", ["acyclic", "parts", "apart"])
 def test_block_triangular_matrices_by_lanes(rng, monkeypatch, kind, order):
-    """Ranges of weak components, one after the other, in blocks that divide components and hold several."""
+    """Ranges of weak components are closed one after the other, in blocks that divide components or hold several."""
     n, width = 90, 13
     A = matrix(rng, "min_plus", n) * np.float32(1)
     part = np.arange(n) if kind == "acyclic" else np.sort(rng.integers(0, 7, n))
@@ -140,7 +140,7 @@ def test_block_triangular_matrices_by_lanes(rng, monkeypatch, kind, order):
 
 @pytest.mark.parametrize("storage", ["elements", "bits"])
 def test_all_that_is_ever_allocated_is_some_panels(rng, monkeypatch, storage):
-    """An allocator of a device keeps what comes back: a workspace that grew with every round would be half a matrix."""
+    """A device's allocator keeps freed blocks, so a workspace that grew every round would take half a matrix."""
     sizes = []
 
     class Counting:
@@ -207,7 +207,7 @@ class RecordingStreams(DeferredStreams):
 @pytest.mark.parametrize(("n", "width"), [(65, 64), (160, 32), (350, 32)])
 @pytest.mark.parametrize("kind", ["elements", "two matrices by one engine", "rows ahead", "xor_and", "bits"])
 def test_who_copies_into_one_memory_is_ordered(rng, monkeypatch, kind, n, width):
-    """A task reads what it copied until it ends. So of two that copy into one place one must come behind the other."""
+    """A task reads its copy until it ends, so two tasks that copy into one place must be ordered."""
     lanes, copies, copied = RecordingStreams(min), [], Engine.copy_panel
 
     def record_copy(self, view, out=None):

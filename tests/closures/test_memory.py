@@ -153,7 +153,7 @@ def test_the_host(name):
 
 
 def test_values_of_expressions_are_freed_at_once():
-    """A device's memory is none of what Python counts when it decides to look for cycles."""
+    """Values of expressions are freed at once, because Python's collector does not count the memory of a device."""
     gc.collect()
     gc.disable()
     try:
@@ -275,7 +275,7 @@ def products(monkeypatch):
 @pytest.mark.parametrize("accumulate", [True, False])
 @pytest.mark.parametrize("route", ["wider", "pairs", "pairs by columns"])
 def test_copies_of_narrow_elements_are_of_few_sizes(rng, products, route, accumulate):
-    """A closure multiplies into parts of all heights: that of rows above its pivots grows from round to round."""
+    """A closure multiplies into parts of all heights: the part above its pivots grows from round to round."""
     module, sizes = products
     plan = make_plan(sr.max_min, "uint8" if route == "wider" else "int16")
     call = SimpleNamespace(accumulate=accumulate)
@@ -401,7 +401,7 @@ def test_temporaries_on_a_device(monkeypatch, pool, make, options):
 @pytest.mark.full
 @pytest.mark.parametrize("make", [weights, of_both_signs, truths])
 def test_what_is_moved_to_a_device_is_one_matrix(monkeypatch, pool, make):
-    """Closed in place there, and copied back; integers are not, for they may have to begin again."""
+    """A matrix that is moved to a device is closed in place and copied back, except integers, which may start again."""
     n = 400
     for module, name, value in (
         (parts, "_PIECE_ON_DEVICE", 1 << 12),

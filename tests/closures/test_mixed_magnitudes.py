@@ -87,7 +87,7 @@ def test_what_is_out_of_reach_disturbs_nothing(way, name):
     ),
 )
 def test_no_closure_leaves_the_stated_bound(rng, way, dtype):
-    """Random matrices of mixed magnitudes against exact arithmetic: distances, and which cycles are negative."""
+    """Distances of random matrices of mixed magnitudes, and negative cycles, agree with exact arithmetic."""
     cycles = count = 0
     while count < 200:
         A = mixed.mixed_matrix(rng, dtype)
@@ -171,7 +171,7 @@ def test_edges_without_bound_beside_components():
 
 @pytest.mark.full
 def test_an_acyclic_graph_is_products_alone(rng):
-    """Longest paths: whole numbers, so exactly; and of many components nothing is said one by one."""
+    """Paths of whole numbers are exact, and many components are summarized in the explanation."""
     n = 200
     order = rng.permutation(n)
     A = np.where(np.triu(rng.random((n, n)) < 0.1, 1), rng.integers(-9, 9, (n, n)), INF)[np.ix_(order, order)]
@@ -214,14 +214,14 @@ def test_exact_distances_where_float64_drowns_a_weight():
 
 
 def test_a_row_whose_way_there_is_short_and_whose_way_back_is_long():
-    """The kernels hold D[0, 1] + 1e17: the row is found again, exactly."""
+    """The kernels hold D[0, 1] + 1e17, so the row is computed again, exactly."""
     W = np.array([[INF, 1, 3e17], [1e17, INF, 2e17], [1, -1e17, INF]])
     D = exact_distances(W, np.zeros(3))
     assert D[0, 1] == 1.0
 
 
 def test_exact_distances_over_the_whole_range_of_floats(rng):
-    """Units from the least subnormal to 10³⁰⁰; where nothing is rounded, the exact distances rounded once."""
+    """Units range from the least subnormal to 10³⁰⁰. Where nothing is rounded, distances are exact and rounded once."""
     for _ in range(20):
         n = int(rng.integers(2, 7))
         heights = rng.choice([0, 5e-324, 1.0, 1e200, -1e300], n)
@@ -233,7 +233,7 @@ def test_exact_distances_over_the_whole_range_of_floats(rng):
 
 
 def test_loops_stay_what_the_kernels_leave(rng):
-    """So the closure without empty paths has its cycles on the diagonal."""
+    """Loops stay what the kernels leave, so the closure without empty paths has its cycles on the diagonal."""
     W = rng.random((5, 5)) + 1
 
     def close(R):
@@ -267,7 +267,7 @@ def test_least_magnitude(rng, dtype):
 
 
 def test_ordinary_data_is_covered(rng):
-    """Height differences, and weights of both signs and one magnitude: no component of theirs is searched exactly."""
+    """Height differences, and weights of both signs and one magnitude, need no exact search of a component."""
     for n in (5, 100, 300):
         for dtype in (np.float64, np.float32):
             heights = rng.random(n) * 1000

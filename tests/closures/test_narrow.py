@@ -130,7 +130,7 @@ def test_several_parts_go_by_the_greatest_edge(rng, dtype):
 ])  # fmt: skip
 @pytest.mark.full
 def test_at_the_limit(rng, dtype, limit, expected_below, expected_above):
-    """Two stars around vertex 0: the bound is the greatest distance, from one leaf to another."""
+    """The bound of two stars around vertex 0 is the greatest distance, from one leaf to another."""
     for excess, expected in ((0, expected_below), (1, expected_above)):
         A = np.full((30, 30), oracles.zero("min_plus", np.dtype(dtype)), dtype)
         A[0, 1:], A[1:, 0] = rng.integers(1, limit // 3, 29), rng.integers(1, limit // 3, 29)
@@ -143,7 +143,7 @@ def test_at_the_limit(rng, dtype, limit, expected_below, expected_above):
 
 
 def test_sweeps_find_what_the_greatest_edge_does_not(rng):
-    """Weights beyond the range between vertices whose distances are within it, some hops from vertex 0."""
+    """Sweeps find distances within the range although some weights lie beyond it, some hops from vertex 0."""
     A = graph(rng, 200, "float64", edges=8, low=1, high=40)
     A[rng.random(A.shape) < 0.3] = 1e9
     order = rng.permutation(200)
@@ -223,7 +223,7 @@ def test_progress(rng):
 @pytest.mark.full
 @given(st.data())
 def test_what_is_proven_holds(data):
-    """The bound is one, of distances and of cycles; and the dtype is the narrowest of those that hold it."""
+    """The bound holds for distances and cycles, and the dtype is the narrowest that holds the bound."""
     n = data.draw(st.integers(1, 7))
     weight = st.one_of(st.integers(0, 20), st.integers(0, 1 << 15), st.integers(0, 1 << 31), st.just(np.inf))
     A = np.array(data.draw(st.lists(st.lists(weight, min_size=n, max_size=n), min_size=n, max_size=n)), np.float64)

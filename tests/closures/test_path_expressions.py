@@ -318,7 +318,7 @@ def test_a_wrong_algorithm_is_found():
 
 
 def test_the_two_expressions_of_the_paper_are_one_language():
-    """Equations 3 and 4: one vertex in each half, A₁₁* of the whole graph by either expression."""
+    """Equations 3 and 4 with one vertex in each half give A₁₁* of the whole graph by either expression."""
     edges = [(0, 0), (0, 1), (1, 0), (1, 1)]
     L = Languages(edges)
     a11, a12, a21, a22 = map(L.letter, edges)

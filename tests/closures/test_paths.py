@@ -536,7 +536,7 @@ def test_progress_is_reported(rng):
 
 @pytest.mark.full
 def test_paths_without_predecessors_of_rounded_height_differences():
-    """Distances of mixed signs carry the rounding of the potentials: paths found later must still fit them."""
+    """Distances of mixed signs carry the rounding of the potentials, and paths that are found later still fit them."""
     rng = np.random.default_rng(3)
     for _ in range(300):
         n = int(rng.integers(2, 12))

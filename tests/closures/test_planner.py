@@ -247,7 +247,7 @@ def test_what_drafts_state_is_true_after_every_rule(rng, monkeypatch, plus, case
 
 @pytest.mark.full
 def test_what_drafts_state_on_a_device(rng, monkeypatch):
-    """There whole numbers are closed in narrower integers, and floats in their order as integers.
+    """On a device, whole numbers are closed in narrower integers, and floats in their order as integers.
 
     Planning writes nothing either.
     """
@@ -309,7 +309,7 @@ def test_a_draft_with_another_map_reads_the_entries_anew():
 @every_dtype
 @pytest.mark.parametrize("plus", [False, True])
 def test_planning_writes_nothing(rng, monkeypatch, plus, cases):
-    """Neither to the input nor to the result, which may be one; plans of parts are made when the whole is written."""
+    """Planning writes neither to the input nor to the result. Plans of parts are made after the whole is written."""
     refused, watched, state = 0, [], {}
 
     def unwritten(found, call):
@@ -435,7 +435,7 @@ def same_however_called(A, name, plans, rule_calls, **options):
     ids=[f"{n}-{dtypes}" for dtypes in ("common dtypes", "every dtype") for n in (1, 4, 33, 150)],
 )
 def test_equal_calls_have_one_plan_and_equal_bits(rng, plans, rule_calls, n, cases):
-    """First, repeated, explained and profiled ones."""
+    """First, repeated, explained and profiled calls have one plan and identical bits."""
     ran = set()
     for name, A in problems(rng, n, cases):
         for check, plus in ((True, False), (False, False), (True, True)):
@@ -490,7 +490,7 @@ def kinds_of_call(rng):
 @pytest.mark.parametrize("plus", [False, True])
 @pytest.mark.parametrize("progress", [None, lambda done, total: None])
 def test_nothing_is_planned_for_a_kind_of_call_that_was_seen_before(rng, rule_calls, plus, progress):
-    """And the bits are those of the first call."""
+    """A later call of the same kind makes no plan, and has the bits of the first call."""
     planned_again = []
     for kind, A, options in kinds_of_call(rng):
         options = {"reflexive": not plus, "progress": progress} | options
@@ -517,7 +517,7 @@ def test_nothing_is_planned_for_a_kind_of_call_that_was_seen_before(rng, rule_ca
 
 @pytest.mark.parametrize("threads", [None, 2])
 def test_first_calls_of_many_threads_give_equal_bits(rng, plans, threads):
-    """While all of them plan, and each call on its own entries."""
+    """First calls of many threads are right while all of them plan, each on its own entries."""
     h = 16 * rng.integers(0, 9, 40)  # so that no weight is 0
     graphs = [rng.integers(1, 9, (40, 40)) + h[:, None] - h + 0.5 * number for number in range(4)]
     calls = [(A, "min_plus") for A in graphs] + [(-A, "max_plus") for A in graphs]
@@ -557,7 +557,7 @@ def kept_plans():
 
 
 def test_what_looks_like_another_convention_is_told_once():
-    """Also where a scan raises, and where a plan is kept."""
+    """The warning appears also if a scan raises, and if a plan is cached."""
     A = np.zeros((5, 5))
     A[0, 1], A[1, 2] = 3, np.nan
     for _ in range(2):
@@ -725,7 +725,7 @@ def test_every_rule_asks_only_questions_with_a_default_where_nobody_may_wait(mon
 
 
 def test_trees_are_bounded(rng, monkeypatch):
-    """The oldest are forgotten, and their kinds are planned once more."""
+    """The oldest trees are dropped, and their kinds of call are planned once more."""
     monkeypatch.setattr(planner, "KINDS", 8)
     graphs = [rng.random((n, n)) for n in range(1, 30)]
     expected = [bits_of(closure(A)) for A in graphs]
@@ -825,7 +825,7 @@ def test_few_frames_and_files_between_a_call_and_its_kernels(rng, monkeypatch, t
 
 @pytest.mark.full
 def test_bfloat16_of_both_signs_in_place_with_predecessors(rng):
-    """Closed in float32 and rounded once; the predecessors are those before rounding."""
+    """Matrices of bfloat16 are closed in float32 and rounded once; predecessors are those before rounding."""
     A = shift_by_potentials(rng, matrix(rng, 12, "max_plus", "float32", 0.5), "max_plus").astype(ml_dtypes.bfloat16)
     assert (A > 0).any()
     assert (A < 0).any()
@@ -894,7 +894,7 @@ def test_whole_numbers_in_narrow_integers_on_a_device(rng, monkeypatch, reflexiv
 @pytest.mark.parametrize(("name", "sign"), [("min_plus", 1), ("max_plus", -1)])
 @pytest.mark.parametrize("reflexive", [True, False])
 def test_edges_of_unbounded_gain(rng, name, sign, reflexive):
-    """Every path over one is unbounded, and all others are as long as they were."""
+    """Each path over such an edge is unbounded, and every other path is as long as before."""
     A = shuffle(rng, acyclic(rng, 30, "min_plus", "float64"))
     tail, head = np.argwhere(np.isfinite(A))[0]
     without, A[tail, head] = A.copy(), -INF

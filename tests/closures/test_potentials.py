@@ -55,7 +55,7 @@ def test_dense_height_differences_and_float_ties(rng):
 
 
 def test_tenths_around_a_cycle():
-    """0.1 + 0.2 - 0.3 is 5.6e-17 in floats: rounding, neither a gain nor a loss."""
+    """The sum 0.1 + 0.2 - 0.3 is 5.6e-17 in floats, which is rounding, neither a gain nor a loss."""
     inf = np.inf
     for signs in (1, -1):
         A = np.full((3, 3), inf)
@@ -147,7 +147,7 @@ def test_negative_cycles_are_named(rng, n, length, dtype):
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_random_graphs_agree_with_exact_bellman_ford(rng, dtype):
-    """Whether there is a negative cycle, decided exactly, on graphs on the verge of having one."""
+    """Exact arithmetic decides whether graphs on the verge of a negative cycle have one."""
     verdicts = set()
     for _ in range(30):
         n = int(rng.integers(2, 25))
@@ -204,7 +204,7 @@ def test_a_cycle_beside_a_part_on_another_scale(n, method):
 @pytest.mark.parametrize("n", [3, 200])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_sums_that_leave_the_range_of_a_float(n, dtype, method):
-    """An error, not a NaN and not "no path"; a sum just inside is a distance."""
+    """A sum out of range is an error, not a NaN and not "no path"; a sum just inside is a distance."""
     largest = np.finfo(dtype).max
     A = np.full((n, n), np.inf, dtype)
     A[0, 1], A[1, 2] = -largest, -largest
@@ -263,7 +263,7 @@ def test_minus_infinity_edges(rng):
 
 @pytest.mark.parametrize("dtype", ["int16", "int32"])
 def test_long_paths_widen(dtype):
-    """A path longer than half the range, and one that fits no more."""
+    """A path longer than half the range is computed in a wider dtype, and one that fits no more raises."""
     limits = np.iinfo(dtype)
     n, step = 6, limits.max // 8
     none = limits.max
@@ -342,7 +342,7 @@ def test_unreachable_stays_unreachable(rng):
 
 
 def test_int64_beyond_floats():
-    """Sums that float64 would round."""
+    """Sums of int64 that float64 would round are exact."""
     none = np.iinfo(np.int64).max
     big = 2**53
     A = np.full((4, 4), none)

@@ -135,7 +135,7 @@ def test_every_method(rng, method, kind):
 )
 @pytest.mark.parametrize("many", [1, 3])
 def test_with_more_edges_than_are_tried(rng, kind, many, monkeypatch):
-    """The road for vertices with very many direct edges, taken by small graphs too: nearly every edge is too many."""
+    """Small graphs take the branch for vertices with very many direct edges, because `MANY` is set low."""
     from semiring.kernels.cpu.predecessors import search as paths
 
     monkeypatch.setattr(paths, "MAX_DIRECT_EDGES", many)
@@ -160,7 +160,7 @@ def test_thousands_of_graphs_full_of_ties(rng):
 @pytest.mark.full
 @pytest.mark.parametrize("threads", [1, 3])
 def test_hubs(rng, threads):
-    """Hundreds of direct edges lead to a hub, and all may end a path from a leaf: more than are tried one by one."""
+    """Hundreds of direct edges lead to a hub, more than are tried one by one, and each may end a path from a leaf."""
     n, hubs = 500, 300
     A = np.full((n, n), INF, np.float32)
     A[:hubs, :hubs] = 1 + rng.random((hubs, hubs))
@@ -298,7 +298,7 @@ def test_gains_without_gaining_cycles(rng):
 
 @pytest.mark.full
 def test_a_semiring_of_ones_own(rng):
-    """Longest step counts: the better of two, by the smaller remainder of patience."""
+    """In this semiring the longest step counts, and the better of two has the smaller remainder of patience."""
     patience = sr.Semiring("patience", "max(x, y)", "max(x + y - 8, 0)", zero=0, one=8, domain=(0, 8))
     A = np.where(rng.random((40, 40)) < 0.2, rng.integers(6, 9, (40, 40)), 0).astype(np.float64)
     D, pred = closure_with_predecessors(A, patience)
@@ -398,7 +398,7 @@ def test_the_repair_of_corrupted_trees(rng, kind):
 
 @pytest.mark.full
 def test_long_paths_of_floats_are_repaired_where_sums_drift(rng):
-    """A ring of 700 float32 weights: sums in another order differ by many ulp, and are added up and compared."""
+    """Sums of a ring of 700 float32 weights differ by many ulp in another order, and are added up and compared."""
     n = 700
     A = np.full((n, n), INF, np.float32)
     for v in range(n):

@@ -307,7 +307,7 @@ def test_verify_finds_a_rule_that_asks_other_questions_for_what_it_read(register
 
 
 def test_a_tree_with_two_questions_in_one_place_is_an_error(register_temporarily, graph):
-    """Also where plans are not verified: a path that does not fit the tree is never kept."""
+    """A path that does not fit the tree is never kept, even if plans are not verified."""
 
     @question()
     def corner(call):

@@ -53,7 +53,7 @@ def exact_closure(A, semiring):
 @pytest.mark.parametrize("semiring", SEMIRINGS, ids=str)
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_ratios_gain_nothing(rng, semiring, dtype):
-    """r[i] / r[j] are multiplied by 1 along every cycle, up to the rounding of each."""
+    """The product of r[i] / r[j] along every cycle is 1, up to the rounding of each factor."""
     for _ in range(40):
         n = int(rng.integers(2, 40))
         ratios = 1 + 9 * rng.random(n)
@@ -70,7 +70,7 @@ def test_ratios_gain_nothing(rng, semiring, dtype):
 @pytest.mark.parametrize("semiring", SEMIRINGS, ids=str)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_gains_are_told_from_rounding_exactly(rng, semiring, dtype):
-    """Sparse random weights about 1 and ratios with an advantage of some ulp, against fractions."""
+    """Fractions decide which sparse random weights about 1, and ratios with an advantage of some ulp, gain."""
     verdicts, epsilon = set(), Fraction(float(np.finfo(dtype).eps)) * (2 if dtype is np.float64 else 1)
     none, most = semiring.zero_for(np.dtype(dtype)), semiring is max_times
     for trial in range(150):
@@ -131,7 +131,7 @@ def test_which_weights_gain():
 
 
 def test_weights_that_do_not_gain_are_closed_as_they_are(rng):
-    """No factor touches probabilities: they get the bits of the kernels alone."""
+    """No factor scales probabilities, which get the bits of the kernels alone."""
     A = rng.random((50, 50))
     D, said = sr.closure(A, "max_times", explain=True)
     closed = A.copy()

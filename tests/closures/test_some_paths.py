@@ -242,7 +242,7 @@ def test_limits_of_integers(function, limit):
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_halves_of_both_signs_whose_cycles_gain_by_rounding_alone(rng, dtype, sign):
-    """Differences of heights: every cycle weighs 0, but for rounding. By every sparse way, and factored."""
+    """Cycles of height differences weigh 0, except for rounding, by every sparse method and by factors."""
     name, n = "min_plus" if sign > 0 else "max_plus", 9
     height = 9 * rng.random(n)
     A = (sign * (height[:, None] - height)).astype(dtype)
@@ -266,7 +266,7 @@ def test_halves_of_both_signs_whose_cycles_gain_by_rounding_alone(rng, dtype, si
 @pytest.mark.full
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
 def test_halves_within_a_limit_are_stored_in_float32(rng, dtype):
-    """Dijkstra's algorithm from both ends, a closure and a factor find them."""
+    """Dijkstra's algorithm from both ends, a closure and a factor find the same distances, stored in float32."""
     A = np.where(rng.random((40, 40)) < 0.3, rng.integers(1, 9, (40, 40)), np.inf).astype(dtype)
     D = sr.closure(A).astype(np.float32)
     for options in ({}, {"targets": [3]}, {"sources": [1, 2]}, {"method": "factor"}, {"method": "rkleene"}):
@@ -416,7 +416,7 @@ def test_paths_of_what_is_packed_or_sparse_ask_for_their_memory(monkeypatch):
 
 
 def test_the_edges_of_a_sparse_matrix_are_what_it_stores():
-    """The advice of the error, followed: an edge of weight 0 is one."""
+    """The advice of the error works: a stored entry of weight 0 is an edge."""
     A = sparse.csr_array(([0.0, 2.5], ([0, 1], [1, 2])), shape=(4, 4))
     calls = (sr.transitive_closure, lambda A: sr.transitive_closure(A, sources=[0]), lambda A: network_of(A, "boolean"))
     for call in calls:

@@ -72,7 +72,7 @@ def test_neither_the_size_nor_the_memory_changes_a_bit(rng, path, name):
 
 @pytest.mark.full
 def test_a_single_row_is_summed_as_it_is_in_memory(rng, path):
-    """The last block has one row; in memory it is alone only for the pivots of the block before."""
+    """The last block has one row, which in memory is alone only for the pivots of the block before."""
     A = rng.random((97, 97)) / 200
     expected = sr.closure(A, "plus_times", method=METHOD)
     np.save(path, A)
@@ -213,7 +213,7 @@ def test_a_semiring_of_ones_own(rng, path):
 
 @pytest.mark.parametrize("start", [0, 64, 100, 3])
 def test_maps_of_any_start(rng, tmp_path, start):
-    """Also where no entry is aligned in the file."""
+    """Maps begin at any byte, even if no entry is aligned in the file."""
     A, name = rng.random((97, 97)), tmp_path / "raw"
     name.write_bytes(bytes(start) + A.tobytes() + b"end")
     mapped = np.memmap(name, A.dtype, "r+", start, A.shape)
@@ -663,7 +663,7 @@ def test_a_file_that_ends_too_soon(tmp_path):
 
 
 def test_rows_without_any_way_past_the_cache(monkeypatch, rng, tmp_path):
-    """A file system that takes the flag and refuses the transfer, as some do."""
+    """A file system that accepts the flag and refuses the transfer, as some do, is read through the cache."""
     refused = []
 
     class Refusing(System):

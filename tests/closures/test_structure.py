@@ -253,7 +253,7 @@ def test_rows_of_bits_are_joined(rng, of_few, part, words_per_edge, monkeypatch)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("kind", ["acyclic", "any"])
 def test_rows_of_few_edges_are_joined_for_many_targets(rng, kind, threads):
-    """More targets than are searched for at a time; the caller's words stay, and those of ``out`` need not be empty."""
+    """There are more targets than are searched at a time. The caller's words stay, and ``out`` need not be empty."""
     n = 1601
     edges = np.zeros((n, n), bool)
     tails, heads = rng.integers(0, n, (2, n + n // 4))
@@ -585,7 +585,7 @@ def test_what_a_look_finds_in_a_sparse_matrix(rng):
     "dtype", full(lambda dtype: dtype in ("int16", "float32"), ["int16", "int64", "float32", "float64"])
 )
 def test_hops_of_what_a_sparse_matrix_stores(rng, of_few, monkeypatch, dtype):
-    """No dense matrix is made where nothing but one weight is to be read; loops that do not gain change nothing."""
+    """No dense matrix is made to read one weight, and loops that do not gain change nothing."""
     from scipy.sparse import coo_array
 
     none = oracles.zero("min_plus", dtype)

@@ -53,7 +53,7 @@ def check_every_path(A, D, paths, *, rtol=None):
 @pytest.mark.parametrize("method", ["auto", *METHODS])
 @pytest.mark.parametrize("n", [1, 2, 40, 200])
 def test_a_negative_self_loop_is_a_negative_cycle(n, method):
-    """SciPy's Floyd–Warshall ignores it; networkx's two versions disagree."""
+    """A negative self-loop raises. SciPy's Floyd–Warshall ignores it, and networkx's two versions disagree."""
     A = uniform_graph(n, min(3, n - 1), integer=True, seed=n)
     v = n // 2
     A[v, v] = -1
@@ -118,7 +118,7 @@ def test_the_message_names_the_vertices_and_the_weight():
 
 
 def test_a_cycle_too_slight_to_see_but_not_explained_by_rounding():
-    """-1e-6 on weights of 1 is real in float64."""
+    """A cycle of -1e-6 on weights of 1 is real in float64."""
     A = cycle_graph(10, weights=(1, 1))
     A[9, 0] = -9 - 1e-6
     with pytest.raises(NegativeCycleError):
@@ -233,7 +233,7 @@ def test_predecessors_with_rounded_weights(n, dtype, rng):
 
 
 def test_predecessors_where_weights_differ_by_many_magnitudes(rng):
-    """1e16 + 1 rounds to 1e16: a detour seems to cost nothing."""
+    """The sum 1e16 + 1 rounds to 1e16, so that a detour seems to cost nothing."""
     A = uniform_graph(50, 4, seed=rng)
     present = np.isfinite(A)
     A[present] = 10.0 ** rng.integers(-8, 17, present.sum())

@@ -64,7 +64,7 @@ def graphs(n, rng):
 @pytest.mark.parametrize("few", [64, 0], ids=["edges", "sweeps"])
 @pytest.mark.parametrize("n", [1, 33, *(pytest.param(n, marks=pytest.mark.full) for n in (2, 100, 257))])
 def test_closures_in_an_order_that_is_found(n, few, narrow, monkeypatch, rng):
-    """Every order is one, every component that is called strong is one, and the closure is that of any other way."""
+    """Every order is topological, every strong component is one, and the closure is that of other methods."""
     monkeypatch.setattr(purdom, "_FEW", few)
     monkeypatch.setattr(purdom, "_LISTED", 1)
     engine = Engine(get_backend("cpu"), make_plan(boolean, "bool", storage="bits"))
@@ -122,7 +122,7 @@ def test_pivots():
 
 
 def test_fewer_pairs_of_an_acyclic_graph(narrow):
-    """A sixth, and what blocks of pivots multiply too much."""
+    """An acyclic graph takes a sixth of the pairs, and the surplus of blocks of pivots."""
     counted = 0
 
     class Counting(Engine):

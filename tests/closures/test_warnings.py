@@ -152,7 +152,7 @@ def test_one_zero_may_be_an_edge_and_two_of_an_ordinary_matrix_are_suspicious(dt
 
 @pytest.mark.parametrize("n", [6, 40, pytest.param(300, marks=pytest.mark.full)])
 def test_distances_of_vertices_at_one_place_are_not_suspicious(n):
-    """Also where they are rounded; but other zeros among them are."""
+    """Zeros between vertices at one place raise no warning, also where they are rounded, but other zeros do."""
     points = np.random.default_rng(n).random((n, 2))
     points[: n // 3] = points[-(n // 3) :]
     D = np.linalg.norm(points[:, None] - points, axis=-1)
@@ -216,7 +216,7 @@ def test_the_mend_of_capacities_tells_what_is_not_connected():
 
 
 def test_zero_is_no_probability_and_no_capacity_of_a_byte():
-    """There 0 is the zero of the semiring itself."""
+    """The 0 of these semirings is the zero itself."""
     sr.widest_paths(np.array(SCIPYS, np.uint8), predecessors=False)
     sr.most_reliable_paths(np.array(SCIPYS) / 10, predecessors=False)
     sr.closure(np.array(SCIPYS) / 10, "plus_times")
@@ -281,7 +281,7 @@ AMBIGUOUS = {"digits", "digits, loops of 0", "votes that were won", "capacities 
 
 
 def test_no_false_alarm_on_the_families_of_graphs():
-    """Warnings are errors here."""
+    """Each warning is an error in this test."""
     for name, A in _families():
         A = np.asarray(A)
         for semiring in ("max_min",) if name in AMBIGUOUS else ("min_plus", "max_min", "min_max"):
@@ -331,7 +331,7 @@ def _as_sparse(A):
 )
 @pytest.mark.parametrize("n", [2, 12])
 def test_a_sum_that_diverges_is_warned_of(rng, n, call):
-    """(I - A)⁻¹ came out without a word, [[-1]] of [[2]]. Without negative entries it shows whatever the matrix."""
+    """A sum that diverges, such as [[-1]] of [[2]], warns. Without negative entries every such matrix is found."""
     for radius in (1.01, 1.5, 8):
         with pytest.warns(DivergenceWarning, match=DIVERGES) as told:
             call(_of_radius(rng, n, radius))
@@ -341,7 +341,7 @@ def test_a_sum_that_diverges_is_warned_of(rng, n, call):
 
 
 def test_a_sum_of_entries_of_both_signs_that_diverges():
-    """Certain by the trace alone: that of a sum which converges is above n/2."""
+    """The trace alone proves it, because the trace of a sum that converges is above n/2."""
     for A in ([[2.0]], [[-2.0]], [[0, 3.0], [-3.0, 0]], np.array([[-1.5, 1], [0, -1.5]], np.float32)):
         with pytest.warns(DivergenceWarning, match=DIVERGES):
             sr.closure(A, "plus_times")

@@ -351,7 +351,7 @@ def test_undirected_views_with_two_weights_for_an_edge_are_left_to_networkx():
 
 
 def test_floyd_warshall_takes_a_function_for_a_name():
-    """So does NetworkX's: no edge has that attribute, and each weighs 1."""
+    """NetworkX treats a function as an attribute that no edge has, so each edge weighs 1, and so does the backend."""
     G = nx.path_graph(3)
     for name in ("floyd_warshall", "floyd_warshall_numpy", "floyd_warshall_predecessor_and_distance"):
         assert both(name, G, weight=lambda *_: 3) is None
@@ -558,7 +558,7 @@ def test_a_negative_cycle_is_the_error_of_networkx_and_named():
 
 
 def test_the_graph_without_vertices_and_negative_loops_are_left_to_networkx():
-    """NetworkX 3.7 has errors for both, and earlier ones have none."""
+    """NetworkX 3.7 raises errors for both, and earlier versions do not."""
     with pytest.raises(NotImplementedError):
         interface.eccentricity(interface.convert_from_nx(nx.Graph()))
     G = nx.DiGraph([(0, 1)])

@@ -111,7 +111,7 @@ def test_every_entry_of_a_table_is_reached(semiring):
 
 @pytest.mark.parametrize("semiring", [sr.boolean, sr.xor_and, XNOR_OR], ids=lambda semiring: semiring.name)
 def test_products_larger_than_every_block(semiring, rng):
-    """More rows than a panel, more k than are gathered at once; the inner product by floats is exact here."""
+    """There are more rows than a panel, and more k than are gathered at once. The inner product by floats is exact."""
     assert bits.MAX_ROWS < 4200
     a, b = random_truths(rng, 4200, 90, 0.02), random_truths(rng, 90, 70)
     check_product(semiring, a, b, random_truths(rng, 4200, 70), threads=2)
@@ -141,7 +141,7 @@ def test_parts_cover_the_result_once(m, words, threads):
 
 
 def test_words_of_a_larger_matrix_are_multiplied_in_place(rng):
-    """Blocks of one matrix, as a recursion has them: rows and words beside C stay."""
+    """Products of blocks of one matrix, as a recursion has them, leave rows and words beside C as they are."""
     whole = random_truths(rng, 160, 160, 0.05)
     packed = pack(whole)
     one, two = slice(0, 96), slice(96, 160)
@@ -244,7 +244,7 @@ def test_long_chains_close_whatever_the_order_of_their_vertices(rng):
 @pytest.mark.full
 @pytest.mark.parametrize("n", full(lambda n: n in (0, 1, 31, 33, 64, 65, 129, 513), SIZES))
 def test_parity_closure_is_the_inverse_of_i_minus_a(n, rng):
-    """I - A = L·U with ones on both diagonals: then no pivot of the elimination is 1, and every star exists."""
+    """If I - A = L·U with ones on both diagonals, no pivot of the elimination is 1, and every star exists."""
     lower, upper = (np.tril(random_truths(rng, n, n), -1) for _ in range(2))
     identity = np.eye(n, dtype=np.int64)
     a = (identity + (lower + identity) @ (upper.T + identity)) % 2 == 1
@@ -267,7 +267,7 @@ def test_the_first_pivot_without_a_star_is_named(pivot):
 
 
 def test_a_pivot_may_lose_its_star_on_the_way():
-    """A cycle of two through vertices of different blocks: the second pivot is 0 ⊕ 1⊗1 when its turn comes."""
+    """The second pivot of a cycle of two vertices in different blocks is 0 ⊕ 1⊗1 when its turn comes."""
     a = np.zeros((130, 130), bool)
     a[3, 100] = a[100, 3] = True
     plan = make_plan(sr.xor_and)

@@ -416,7 +416,7 @@ def test_processes_that_prune_at_the_same_time(tmp_path):
 
 @pytest.mark.full
 def test_a_function_keeps_its_cache():
-    """Two threads that ask for one entry at once: the first saves into the cache in which it looked."""
+    """If two threads request one entry at once, the first saves into the cache in which it looked."""
     import numba
 
     from semiring.kernels.cpu.closing import blocks

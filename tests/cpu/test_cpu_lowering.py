@@ -220,7 +220,7 @@ def test_elementary_functions_at_their_ends(dtype):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_log_plus_is_stable(dtype):
-    """log(eˣ + eʸ) where eˣ itself overflows, vanishes, or both are nothing."""
+    """The function log(eˣ + eʸ) is right if eˣ itself overflows or vanishes, or if both are 0."""
     text = sr.log_plus.add.expression.text
     x = np.array([1000, -1000, -np.inf, -np.inf, 5, 0, -50], dtype)
     y = np.array([1000, -1000, -np.inf, 3, -np.inf, -1e-3, -50.5], dtype)
@@ -275,7 +275,7 @@ def test_sums_are_balanced_between_pipes():
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 def test_the_zero_absorbs_wherever_an_operation_has_a_step(dtype):
-    """0̄ ⊗ x = 0̄ for every x, also between the constants of a ⊗ that says otherwise there."""
+    """The zero absorbs: 0̄ ⊗ x = 0̄ for every x, also between constants of a ⊗ that says otherwise there."""
     band = sr.Semiring("band", "max(x, y)", "where(x > 42, where(x < 45, 50, min(x, y)), min(x, y))", -np.inf, np.inf)
     zero = band.zero_for(dtype)
     A, B = np.array([[43, 1]]).astype(dtype), np.array([[0], [2]]).astype(dtype)

@@ -215,7 +215,7 @@ def ran(call):
 
 @pytest.mark.full
 def test_every_module_with_kernels_is_walked():
-    """Loops of most folders, native functions, and the modules that they share."""
+    """The cache keys cover loops of most folders, native functions, and the modules that they share."""
     assert len(kernels()) > 150
     found = set().union(*(each.modules for each in parts().values()))
     for name in (

@@ -107,7 +107,7 @@ def test_a_team_that_went_to_sleep_wakes_up(rng):
 
 
 def test_an_interrupted_product_leaves_no_thread_at_work(rng, monkeypatch):
-    """Ctrl-C in the middle: the others write into matrices that the caller is about to free, so they are waited for."""
+    """Ctrl-C waits for the other threads, because they write into matrices that the caller is about to free."""
     A, B = rng.standard_normal((300, 300)), rng.standard_normal((300, 300))
     expected = product(A, B, threads=2)
     finish, calls = team._team.finish, []
@@ -186,7 +186,7 @@ def test_an_error_of_a_task_reaches_the_caller():
 
 
 def test_an_interrupted_call_waits_for_its_helpers():
-    """Ctrl-C in the caller's own task, while a helper is in the middle of another."""
+    """Ctrl-C in the caller's own task waits for a helper in the middle of another task."""
     begun, ended, caller = threading.Event(), [], threading.get_ident()
 
     def task(i):
@@ -205,7 +205,7 @@ def test_an_interrupted_call_waits_for_its_helpers():
 
 
 def test_an_interrupted_wait_goes_on(monkeypatch):
-    """Ctrl-C while the caller waits for the last helper: it is raised after that one."""
+    """Ctrl-C while the caller waits for the last helper is raised after that helper ends."""
     ended, wait, calls = [], threading.Condition.wait, []
 
     def interrupt(condition, timeout=None):

@@ -216,7 +216,7 @@ def test_a_product_in_place(rng, in_numpy):
 
 @pytest.mark.full
 def test_first_steps_compile_nothing(tmp_path):
-    """The commands and examples that a reader tries first, in a process that has no compiled code."""
+    """The commands and examples that a reader tries first run in a process without compiled code."""
     program = """
 import logging, sys
 import numpy as np

@@ -122,7 +122,7 @@ def test_the_rows_of_a_do_not_know_each_other(rng):
 @pytest.mark.full
 @pytest.mark.parametrize("dtype", quick(lambda dtype: dtype == "float32", ["float32", "float64"]))
 def test_blocks_and_depths(rng, dtype):
-    """Sizes above those of a block in every direction, by a matrix of ordinary numbers."""
+    """Sizes above those of a block in every direction are right, in products with a matrix of ordinary numbers."""
     A, B = (normal(rng, *shape).astype(dtype) for shape in ((1030, 700), (700, 1100)))
     expected = np.log(np.exp(A.astype(float)) @ np.exp(B.astype(float)))
     tolerance = BOUND[dtype] * np.finfo(dtype).eps
@@ -191,7 +191,7 @@ def test_huge_entries_cost_their_rows_and_columns_alone(rng, dtype, monkeypatch)
 
 @pytest.mark.full
 def test_few_paths_among_many_columns(rng):
-    """More than one word of bits to a row; no path, one, and more."""
+    """A row has more than one word of bits, and no path, one, or more."""
     A, B = (np.where(rng.random(shape) < 0.02, normal(rng, *shape), -INF) for shape in ((50, 300), (300, 130)))
     paths = np.isfinite(A).astype(int) @ np.isfinite(B).astype(int)
     assert {0, 1, 2} <= set(paths.ravel())
@@ -300,7 +300,7 @@ def test_the_floating_point_state_stays(rng):
 
 @pytest.mark.full
 def test_threads_keep_their_floating_point_state(rng):
-    """Subnormal numbers are computed with in the threads that added up, as in the caller's, before and after."""
+    """Threads that have added up compute with subnormal numbers before and after, as the caller's thread does."""
     A, B = (matrix.astype(np.float32) for matrix in KINDS["subnormal_sums"](rng, 300, 300, 300))
     tiny, everyone = np.array([2.0**-1060, 2.0**-1070]), threading.Barrier(2)
 
@@ -343,7 +343,7 @@ def test_other_semirings_and_few_terms_are_left_to_their_kernels():
     "shape", full(lambda shape: shape[2] == 1 or shape[1] in (63, 300), [(each,) for each in TERMS])
 )
 def test_terms_of_any_size_are_added_up_by_shapes_of_every_kind(rng, dtype, shape):
-    """Many near terms, where one more is less than half a unit of their sum: alone, added to a matrix, in stacks."""
+    """Many near terms are added up where one more is below half a unit of the sum: alone, with a matrix, in stacks."""
     m, k, n = shape
     for size in (1.0, 3e3, 1.3e5, 5.5e5, 4e6):
         A, B = (
@@ -372,7 +372,7 @@ def test_terms_of_any_size_are_added_up_by_shapes_of_every_kind(rng, dtype, shap
     ],
 )
 def test_infinity_times_no_path_is_no_path(rng, dtype, shape):
-    """−∞ is the zero of the semiring, and annihilates: beside other terms, and alone."""
+    """The zero −∞ of the semiring annihilates ∞, beside other terms and alone."""
     m, k, n = shape
     A, B = normal(rng, m, k).astype(dtype), normal(rng, k, n).astype(dtype)
     A[0, 1], B[1, 0] = INF, -INF
@@ -503,7 +503,7 @@ def test_entries_that_are_no_numbers_are_found_in_products_with_a_vector(rng, dt
 
 @pytest.mark.parametrize("is_transposed", [False, True])
 def test_sums_are_formed_again_where_their_first_terms_mislead(rng, is_transposed):
-    """First terms that are none, far below or far above, sizes beside those of vectors, and entries that are masks."""
+    """First terms may be -∞, far below or far above the others, at sizes near those of vectors, with masks."""
     for k in (131, 145, 700):
         A, x = normal(rng, 40, k).astype(np.float32), normal(rng, k).astype(np.float32)
         A[1, :40], A[2, :40], A[3, :40] = -INF, -400, 300
@@ -523,7 +523,7 @@ def test_sums_are_formed_again_where_their_first_terms_mislead(rng, is_transpose
 
 @pytest.mark.parametrize("k", quick(lambda k: k < 100, [20, 300]))
 def test_entries_beside_the_range_of_plain_terms(rng, k):
-    """Matrices with one entry each around ±44, and where n of `exponential_sums` has bits like those of the range."""
+    """Each matrix has one entry around ±44, or one whose n of `exponential_sums` has bits like the range."""
     entries = [43.9, 44.1, 45, 60, -43.9, -44.4, -45, -100, -9.09e4, -90912.5, -1.817e5, -2.7257e5, -2.72614e5, 9.1e4]
     A, x = normal(rng, 1 + len(entries), k).astype(np.float32), normal(rng, k).astype(np.float32)
     A[1:, 7] = entries
@@ -537,7 +537,7 @@ def test_entries_beside_the_range_of_plain_terms(rng, k):
 
 @pytest.mark.parametrize("is_transposed", [False, True])
 def test_a_line_times_a_vector_knows_neither_other_lines_nor_other_vectors(rng, is_transposed):
-    """Neither of entries so large that a sum is left to float64, nor of vectors of which some entries are masks."""
+    """The bits of a line times a vector depend on no other line or vector, large or masked."""
     A, x = normal(rng, 9, 3, 140).astype(np.float32), normal(rng, 9, 140, 1).astype(np.float32)
     A[0, 1], A[3, 2, 7], A[4] = 5e4, 2e6, 5e3 * normal(rng, 3, 140)
     x[2, ::3], x[5, 3], x[6, 8], x[7] = -1e9, -1e5, 1e6, 9e3 * normal(rng, 140, 1)
@@ -583,7 +583,7 @@ def test_small_products_have_the_bits_of_large_ones(rng, name, dtype, k):
 
 
 def test_finite_entries_below_the_range_stay_in_the_loop_over_a_stack(rng, monkeypatch):
-    """A mask of -10⁹ in place of -∞ leaves no matrix of a stack to the products of large matrices."""
+    """A mask of -10⁹ in place of -∞ sends no matrix of a stack to the products of large matrices."""
     A, B = normal(rng, 5, 20, 30).astype(np.float32), normal(rng, 5, 30, 40).astype(np.float32)
     A[rng.random(A.shape) < 0.5] = -1e9
     expected = np.logaddexp.reduce(A.astype(float)[..., None] + B[:, None], axis=2)
@@ -609,7 +609,7 @@ def test_blocks_of_columns_are_narrower_where_many_rows_are_packed(rng, monkeypa
     "n", quick(lambda n: n < 32, full(lambda n: n in (1, 9, 33, 193), [1, 2, 9, 31, 32, 33, 64, 100, 193, 300]))
 )
 def test_closures_round_an_entry_a_few_times(rng, n, dtype, kind):
-    """Against elimination of numbers in more digits: log (I - exp A)⁻¹."""
+    """The closure differs by a few roundings from elimination in more digits, log (I - exp A)⁻¹."""
     A = rng.normal(size=(n, n)) * (30 if kind == "far apart" else 1) - np.log(n) - (150 if kind == "far apart" else 2)
     if kind == "sparse":
         A[rng.random((n, n)) < 0.7] = -INF
@@ -631,7 +631,7 @@ def test_closures_round_an_entry_a_few_times(rng, n, dtype, kind):
 
 @pytest.mark.parametrize("dtype", quick(lambda dtype: dtype == "float32", ["float32", "float64"]))
 def test_closures_whose_loops_add_up_to_one_are_refused_or_told(rng, dtype):
-    """Rows that add up to 1 diverge; those that add up to less by what the dtype can tell do not."""
+    """Rows that add up to 1 diverge, and rows that add up to less, as far as the dtype shows it, do not."""
     told = 0
     for n in (2, 5, 50):
         for _ in range(8):

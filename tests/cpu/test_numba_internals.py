@@ -133,7 +133,7 @@ def test_internals_stand_in_one_file():
 
 
 def test_the_bound_is_the_next_minor_version():
-    """So that pip installs no Numba that was not tested; llvmlite has no bound of its own, for Numba has one."""
+    """The bound keeps pip from installing an untested Numba. llvmlite needs no bound, because Numba has one."""
     project = tomllib.loads((FOLDER.parent / "pyproject.toml").read_text("utf-8"))["project"]
     (bound,) = [each for each in project["dependencies"] if each.startswith("numba")]
     major, minor = map(int, version("numba").split(".")[:2])

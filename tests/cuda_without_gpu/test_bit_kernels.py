@@ -40,7 +40,7 @@ def call(name, *, accumulate=True, record=False):
     ),
 )
 def test_the_product_fits_its_registers_and_uses_the_tensor_cores(slabs, parity, reads, has_flag, wide):
-    """168 registers for each of 384 threads, which the kernel shares out anew; a spill would cost the speed."""
+    """The kernel uses 168 registers for each of 384 threads, which it redistributes. A spill would cost speed."""
     options = ("--std=c++17", *bit_kernels.defines(slabs, parity, reads, wide, has_flag))
     code, log = compile_for("sm_90a", bit_kernels.product_source(), options)
     assert re.findall(r"(\d+) bytes spill stores, (\d+) bytes spill loads", log) == [("0", "0")]
@@ -110,7 +110,7 @@ def test_units_share_the_work_out_evenly(slabs, multiprocessors):
 
 
 def test_units_of_square_products_are_one_round():
-    """8192² in two passes of 4096, and 4096²: 64 clusters of 66."""
+    """Products of 8192² in two passes of 4096, and of 4096², use 64 clusters of 66."""
     assert bit_kernels.unit_for(4, 64, 16, 132) == 16
     assert bit_kernels.unit_for(4, 32, 8, 132) == 4
 

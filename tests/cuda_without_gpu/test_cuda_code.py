@@ -140,7 +140,7 @@ def code(codes) -> dict[str, Code]:
 @pytest.mark.full
 @pytest.mark.parametrize(("target", "name"), CODES)
 def test_nothing_is_spilled(codes, target, name):
-    """Registers within what the tile's blocks leave, and no local memory in the steady loop."""
+    """Registers fit what the tile's blocks leave, and the steady loop uses no local memory."""
     from semiring.kernels.cuda.product import tiles
 
     if name in SMALL:
@@ -245,7 +245,8 @@ print(count)
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_whole_matrix_compiles(target):
-    """Every semiring and dtype, with and without pivots, of each tile, aligned and not: some minutes a target."""
+    """Every semiring and dtype compiles with and without pivots, in each tile, aligned or not. It takes some minutes a
+    target."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([ROOT, *filter(None, sys.path)])}
     done = subprocess.run(
         [sys.executable, "-c", MATRIX, target], env=environment, capture_output=True, text=True, check=False

@@ -167,7 +167,7 @@ def test_products_of_cublas_keep_to_one_stream_and_are_not_recorded(backend, mai
     ("dtype", "has_look_ahead"), [("float32", True), ("float64", False), ("int64", False), ("int16", True)]
 )
 def test_a_device_that_grants_little_shared_memory(backend, monkeypatch, dtype, has_look_ahead):
-    """48 KiB are too few for elements of 8 bytes; few rows are closed in the registers of one block anywhere.
+    """A device with 48 KiB cannot hold elements of 8 bytes; few rows are closed in the registers of one block anywhere.
 
     The 99 KiB of consumer cards are too few for the look-ahead kernel on elements of 8 bytes, and enough for two
     launches a stage.

@@ -148,7 +148,7 @@ def look_on_host():
     "dtype", full(lambda dtype: dtype in ("float32", "uint8"), ["float16", "float32", "int64", "uint8"])
 )
 def test_the_kernels_of_the_look(dtype, look_on_host, cp, rng, monkeypatch):
-    """scan.cu itself, on the host: every layout and every flag, against the look of the CPU."""
+    """The kernels of scan.cu, run on the host in every layout and with every flag, agree with the scan of the CPU."""
     monkeypatch.setattr(fake_cupy, "look", look_on_host)
     semiring = sr.Semiring("R", "max(x, y)", "min(x, y)", zero="-inf", one="inf", domain="[-2, 7)")
     semirings = [s for s in (sr.min_plus, sr.max_plus, sr.max_min, semiring) if s.supports(dtype)]

@@ -82,7 +82,7 @@ def test_several_gpus_are_handed_on(device, edges, monkeypatch):
     ],
 )
 def test_a_gpu_that_is_not_there(command, name, count, message, device, edges, monkeypatch, capsys):
-    """The command says so before it reads the network."""
+    """The command reports a missing GPU before it reads the network."""
     count_gpus(monkeypatch, device, count)
     assert main([command, "none.csv", "--device", name]) == 2
     assert capsys.readouterr() == ("", f"semiring: error: {message}\n")

@@ -61,7 +61,7 @@ WEIGHTED = [
 @pytest.mark.parametrize("weights", [[1], [3, 1, 2], [0, 7, 40_000, 2], [2**40, 2**41]])
 @pytest.mark.parametrize("directed", [False, True])
 def test_whole_numbers_are_those_of_the_cpu(name, weights, directed, gpu):
-    """Distances, and of paths equal in length the same one."""
+    """Distances of whole numbers agree with the CPU, and of paths equal in length the same one is returned."""
     G = graph(directed, weights)
     expected = answer(name, G, "cpu", weight="weight")
     assert gpu[1].calls == 0
@@ -81,7 +81,7 @@ def test_hops_and_reachability(name, directed, gpu):
 
 
 def test_paths_by_weights_of_both_signs_stay_on_the_cpu(gpu):
-    """A CPU compares them under potentials: those of a GPU could be other ones of the same length."""
+    """A CPU compares such paths under potentials, and a GPU could return other ones of the same length."""
     G = nx.DiGraph()
     G.add_weighted_edges_from([(0, 1, 3), (1, 2, -2), (0, 2, 1), (2, 3, 1)])
     assert answer("johnson", G, "cuda", weight="weight") == answer("johnson", G, "cpu", weight="weight")

@@ -182,7 +182,7 @@ def test_trees_of_best_paths(rng, kernels_for, name, dtype, kind):
         A = graph(rng, name, dtype, n, density, kind)
         ways = [{}, {"all_by_repair": True}]
         if n >= 65:
-            ways += [{"bounded": True}, {"bounded": True, "longest": 3, "threads": 96}]
+            ways += [{"drop_bounded_edges": True}, {"drop_bounded_edges": True, "longest": 3, "threads": 96}]
         for options in ways:
             D, pred, _, failed = find(kernels_for, name, A, **options)
             assert not failed
@@ -201,7 +201,7 @@ def as_outer(name, A, D):
 def test_random_weights_need_no_repair(rng, kernels_for):
     A = rng.random((130, 130)).astype(np.float32)
     for bounded in (False, True):
-        _, _, repaired, failed = find(kernels_for, "min_plus", A, bounded=bounded)
+        _, _, repaired, failed = find(kernels_for, "min_plus", A, drop_bounded_edges=bounded)
         assert not repaired
         assert not failed
 
@@ -223,7 +223,7 @@ def test_random_weights_need_no_repair(rng, kernels_for):
     ),
 )
 def test_where_nothing_rounds_the_lists_lead_to_every_vertex(rng, kernels_for, name, dtype, weights):
-    """Whatever was left out of them: no row is left to Dijkstra's algorithm."""
+    """No row is left to Dijkstra's algorithm, whatever the lists leave out."""
     for _ in range(12):
         n = int(rng.integers(2, 71))
         is_edge = rng.random((n, n)) < rng.choice([1.5 / n, 0.1, 1.0])
@@ -231,7 +231,7 @@ def test_where_nothing_rounds_the_lists_lead_to_every_vertex(rng, kernels_for, n
         if max(weights) > 1 and name == "max_times":  # no cycle may gain
             is_edge &= np.less.outer(*2 * [rng.permutation(n)])
         A = np.where(is_edge, rng.choice(weights, (n, n)), zero_of(name, np.dtype(dtype))).astype(dtype)
-        options = {"bounded": bool(rng.integers(4)), "longest": int(rng.choice([0, 2, 99]))}
+        options = {"drop_bounded_edges": bool(rng.integers(4)), "longest": int(rng.choice([0, 2, 99]))}
         D, pred, repaired, failed = find(kernels_for, name, A, **options)
         assert not repaired
         assert not failed
@@ -240,9 +240,9 @@ def test_where_nothing_rounds_the_lists_lead_to_every_vertex(rng, kernels_for, n
 
 @pytest.mark.full
 def test_bounds_leave_out_what_ends_no_path(rng, kernels_for):
-    """Most edges are direct, few weigh so little that two of them make a path."""
+    """Bounds leave out most edges, because few weigh so little that two of them make a path."""
     A = (rng.random((130, 130)) * 0.7 + 0.3).astype(np.float32)
-    D, pred, repaired, failed = find(kernels_for, "min_plus", A, bounded=True)
+    D, pred, repaired, failed = find(kernels_for, "min_plus", A, drop_bounded_edges=True)
     assert not repaired
     assert not failed
     check("min_plus", A, D, pred)

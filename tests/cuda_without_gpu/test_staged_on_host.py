@@ -260,7 +260,7 @@ def check_closing(closing, plan, A, diagonal, result, rng):
 @pytest.mark.full
 @pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float32"), ("plus_times", "float64"), ("max_min", "uint8")])
 def test_the_plain_product(name, dtype, rng):
-    """Sizes that stick out of tiles, and any strides."""
+    """The plain product is right at sizes that tiles do not divide, and with any strides."""
     plan = make_plan(CATALOGUE[name], dtype)
     kernels = HostKernels(source("plain_product.cu", arithmetic_of(plan)), races=True)
     for m, k, n in ((1, 1, 1), (17, 33, 40), (32, 16, 5)):
@@ -387,7 +387,7 @@ def test_races_are_seen():
 
 @pytest.mark.full
 def test_a_star_that_one_has_not(rng):
-    """Cycles of length 0 are refused here: the closure must not begin with 1 on the diagonal."""
+    """Cycles of length 0 raise here, because the closure must not begin with 1 on the diagonal."""
     strict = Semiring("strict", "min(x, y)", "x + y", "inf", 0, star="where(x > 0, 0, nan)")
     plan = make_plan(strict, "float32")
     closing = LookAhead(arithmetic_of(plan), LookAheadTiles(64, 64, False))

@@ -176,7 +176,7 @@ def test_a_grid_against_dijkstra(rng, directed, ordering):
 @pytest.mark.full
 @pytest.mark.parametrize("directed", [False, True])
 def test_large_fronts_and_many_tasks_give_the_same(rng, directed, monkeypatch):
-    """The kernels of products take the fronts, and what lies above many small subtrees goes one by one."""
+    """The kernels of products take large fronts, and supernodes above many small subtrees go one by one."""
     A = grid(rng, 24, directed=directed)
     expected = dijkstra(A.astype(float))
     found = {}
@@ -196,7 +196,7 @@ def test_large_fronts_and_many_tasks_give_the_same(rng, directed, monkeypatch):
 
 @pytest.mark.full
 def test_sums_over_all_walks_do_not_count_any_twice(rng):
-    """⊕ that adds: (I - A)⁻¹ for a matrix of small entries."""
+    """The sum over all walks of a matrix of small entries is (I - A)⁻¹, for a ⊕ that adds."""
     A = sp.random_array((150, 150), density=0.03, rng=rng, format="csr")
     A.data *= 0.3
     expected = np.linalg.inv(np.eye(150) - A.toarray())
@@ -537,7 +537,7 @@ def test_new_weights_on_the_same_edges(rng):
 
 
 def test_what_it_costs_is_counted_exactly():
-    """A path of n vertices, eliminated from one end: n supernodes of one pivot but for what is joined."""
+    """A path of n vertices, eliminated from one end, has n supernodes of one pivot before supernodes are joined."""
     n = 50
     A = sp.diags_array([np.ones(n - 1), np.ones(n - 1)], offsets=[1, -1], format="csr", dtype=np.float64)
     F = sr.factor(A, ordering="natural")

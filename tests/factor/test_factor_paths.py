@@ -77,7 +77,7 @@ def test_paths_are_as_long_as_their_distances(rng, semiring, kind):
 @pytest.mark.full
 @pytest.mark.parametrize("dtype", full(lambda dtype: dtype == "int32", ["int32", "float32"]))
 def test_paths_on_a_grid_of_one_length(dtype, monkeypatch):
-    """Every path of the right number of edges is shortest: nothing but ties. Large fronts are expanded as others."""
+    """Every path with the right number of edges is shortest, so that all paths tie. Large fronts are expanded too."""
     monkeypatch.setattr(analysis_module, "_MIN_LARGE_PAIRS", 2_000)
     side = 25
     at = np.arange(side * side).reshape(side, side)

@@ -84,7 +84,7 @@ def test_several_blocks_of_a_dense_matrix(rng):
 
 
 def test_a_graph_without_cycles_takes_one_sweep_in_any_semiring(rng):
-    """Numbers of paths, in a semiring without a star."""
+    """Numbers of paths are computed in a semiring without a star."""
     n = 60
     A = np.triu(rng.random((n, n)) < 0.1, 1).astype(np.int64)
     p = rng.permutation(n)

@@ -339,7 +339,7 @@ def test_the_fill_is_where_the_numbers_are(rng):
 
 
 def test_an_edge_of_the_weight_zero_has_a_place_once_it_had_another():
-    """A stored ∞ is no edge: a matrix that came from a dense one stores n² of them."""
+    """A stored ∞ is no edge, because a matrix that came from a dense one stores n² of them."""
     A = sparse.csr_array(([1.0, np.inf, 2.0], ([0, 1, 1], [1, 0, 2])), shape=(3, 3))
     with pytest.raises(sr.errors.ShapeError, match=r"the edge 1 → 0 is new.* any weight but the zero"):
         sr.factor(A).update([(1, 0, 4.0)])

@@ -53,7 +53,7 @@ def embed(words, left_words, right_words):
 
 @pytest.mark.parametrize("seed", range(60))
 def test_products_of_every_shape(seed, tensor_cores):
-    """Six shapes a seed: ragged sides, views at any word, C read or not, ⊕ or and xor; nothing around C is touched."""
+    """Each seed draws six shapes, views at any word, C read or not, ⊕ or and xor; no word around C changes."""
     rng = np.random.default_rng(seed)
     for i in range(6):
         name, accumulate = ("boolean", "xor_and")[(seed + i) % 2], bool(rng.integers(2))
@@ -136,7 +136,7 @@ def test_closures(n, degree, method, rng):
 @pytest.mark.parametrize("side", [(129, 700), (1000, 513), (4096, 5000)])
 @pytest.mark.parametrize("name", ["boolean", "xor_and"])
 def test_a_product_in_the_place_of_its_operand(name, side, tensor_cores, rng):
-    """C is B: all of B is read before."""
+    """If C is B, all of B is read before C is written."""
     (m, n), backend = side, device_backend(CATALOGUE[name], BOOL, "bits")
     plan = make_plan(CATALOGUE[name], BOOL, storage="bits")
     a, b = rng.random((m, m)) < 0.002, rng.random((m, n)) < 0.3
@@ -152,7 +152,7 @@ def test_a_product_in_the_place_of_its_operand(name, side, tensor_cores, rng):
 
 @pytest.mark.parametrize("first", [0, 512, 2016, 2048])
 def test_a_product_with_columns_of_its_result(first, tensor_cores, rng):
-    """Rows of closed pivots, and A among the columns of C: the bits of a product with a copy of A."""
+    """A product with rows of closed pivots, and A among the columns of C, has the bits of a product with a copy."""
     m, n, k = 3000, 2560, 480  # rows begin at multiples of 16 bytes, so that nothing is copied but from column 2016 on
     pivots = reachable(rng.random((k, k)) < 1.5 / k)
     b, c = rng.random((k, n)) < 0.01, rng.random((m, n)) < 0.003
@@ -207,7 +207,7 @@ def test_the_same_bits_every_time(n, rng):
 
 
 def test_large_closures_against_searches_from_single_vertices(rng):
-    """64 rows of a closure of 32768 vertices, each by a breadth-first search of SciPy."""
+    """Breadth-first searches of SciPy give the same 64 rows of a closure of 32768 vertices."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import breadth_first_order
 
@@ -248,7 +248,7 @@ def components_of_all_kinds(n, rng):
 @pytest.mark.parametrize("few", [64, 0], ids=["edges", "sweeps"])
 @pytest.mark.parametrize("n", [700, 4500, 9001])
 def test_closures_by_components(n, few, monkeypatch, rng):
-    """Equal bits to those of all n³ pairs, whatever the order of the vertices; in rows that may begin anywhere."""
+    """The bits equal those of all n³ pairs in every order of the vertices, in rows that may begin at any word."""
     import cupy
 
     from semiring.algorithms import purdom

@@ -153,7 +153,7 @@ def test_the_same_bits_run_after_run_in_float64(rng, cupy, n, method):
     ("name", "dtype"), [("plus_times", "float32"), ("plus_times", "float64"), ("log_plus", "float32")]
 )
 def test_sums_have_the_same_bits_run_after_run(rng, cupy, name, dtype):
-    """Also where the second closure of a size is recorded and the third replayed: no other kernels, no other order."""
+    """The second closure of a size, which is recorded, and the third, which is replayed, keep kernels and order."""
     for n in (700, 2600):
         A = rng.random((n, n)) / (2 * n) if name == "plus_times" else -3.0 - np.log(n) + rng.random((n, n))
         A = cupy.asarray(A.astype(dtype))
@@ -222,7 +222,7 @@ def test_cycles_that_gain_by_the_rounding_of_halves_are_none(rng, cupy, dtype):
 
 @pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float32"), ("max_min", "int32"), ("max_times", "float64")])
 def test_the_cycles_of_each_matrix_are_its_own(rng, cupy, name, dtype):
-    """A⁺ from A* is recorded at the second call of a kind: others come with other loops, layouts and places."""
+    """A⁺ from A* is recorded at the second call of a kind, and later calls have other loops, layouts and places."""
     for n in (65, 130, 1100):
         for k in range(5):
             A = matrix(rng, n, name, dtype, density=3 / n)
@@ -275,7 +275,7 @@ def test_nothing_waits_without_a_check(rng, cupy, case):
 
 @pytest.mark.parametrize("name", ["min_plus", "max_min", "max_times", "xor_and"])
 def test_lanes_side_by_side(rng, cupy, name):
-    """Many rounds of small blocks: tasks that overtook each other would be seen in some of many closures."""
+    """In many rounds of small blocks, tasks that overtook each other would show in some of many closures."""
     n, semiring, backend = 1100, sr.as_semiring(name), get_backend("cuda")
     if name == "xor_and":
         order = rng.permutation(n)
@@ -290,7 +290,7 @@ def test_lanes_side_by_side(rng, cupy, name):
 
 
 def test_threads_close_side_by_side(rng, cupy):
-    """Each on a stream of its own; they share recordings and kernels."""
+    """Threads close on streams of their own, and share recordings and kernels."""
     matrices = [
         np.where(rng.random((n, n)) < 6 / n, rng.integers(1, 99, (n, n)), np.inf).astype(np.float32)
         for n in (100, 700, 2600, 2600)
@@ -314,7 +314,7 @@ def test_threads_close_side_by_side(rng, cupy):
 
 
 def test_a_second_gpu(rng, cupy):
-    """Everything that is kept for a device is kept for each: kernels, what they may have, rules, recordings."""
+    """Kernels, their limits, rules and recordings are kept for each device."""
     if cupy.cuda.runtime.getDeviceCount() < 2:
         pytest.skip("one GPU")
     for n in (100, 300, 1900, 2600):
@@ -385,7 +385,7 @@ def test_strides_stacks_and_devices(rng, cupy):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "float16"])
 @pytest.mark.parametrize("shape", [(), (3,)], ids=str)
 def test_another_array_is_written(rng, cupy, shape, dtype, n):
-    """Whatever its memory is, and where it meets that of the matrix too."""
+    """Any array may be the output, whatever its memory is, and also if it overlaps that of the matrix."""
     A = rng.integers(1, 99, (*shape, n, n)).astype(dtype)
     given = cupy.asarray(A)
     for reflexive in (True, False):

@@ -109,7 +109,7 @@ extern "C" __global__ void spin(long long clocks) {
 
 
 def test_what_one_stream_brought_is_there_for_another(rng):
-    """A factor keeps lists on the GPU from the first call that needs them: here one that waits behind other work."""
+    """A factor keeps lists on the GPU from the first call that needs them, here one that waits behind other work."""
     import cupy
 
     A = graph(rng, 24, "min_plus", "float32")

@@ -240,7 +240,7 @@ ROUNDED = [
 
 @pytest.mark.parametrize(("name", "dtype"), ROUNDED)
 def test_a_product_has_the_bits_of_the_cpu(name, dtype, cp, rng):
-    """Every candidate is rounded once or twice, in one way, and ⊕ selects: so numbers that do not fit agree too."""
+    """Each candidate is rounded once or twice in one way, and ⊕ selects, so numbers that do not fit agree too."""
     lowest, highest = sr.CATALOGUE[name].domain.lower, sr.CATALOGUE[name].domain.upper
     for m, k, n in [(33, 70, 65), (130, 257, 128)]:
         for low in (0.0, -0.5) if lowest < 0 else (0.0,):

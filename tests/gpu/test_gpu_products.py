@@ -42,7 +42,7 @@ def on_device(*arrays):
 
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_stacks(backend, name, dtype, rng):
-    """Each matrix of a stack as if alone; a stride of 0 repeats one."""
+    """Each matrix of a stack is multiplied as if alone, and a stride of 0 repeats one."""
     import cupy
 
     engine = bind(backend, name, dtype)
@@ -92,7 +92,7 @@ def test_many_small_products_are_one_launch(backend, rng):
     ("name", "dtype"), [*CASES, ("plus_times", "float32"), ("min_plus", "int64"), ("lukasiewicz", "float32")]
 )
 def test_split_k(backend, name, dtype, rng):
-    """A thin C with a long k: parts, joined in their order; the same bits every time."""
+    """A thin C with a long k is computed in parts, joined in their order, with identical bits every time."""
     import cupy
 
     engine = bind(backend, name, dtype)
@@ -111,7 +111,7 @@ def test_split_k(backend, name, dtype, rng):
 
 
 def test_the_stream_of_the_plan(backend, rng):
-    """Work on the plan's stream, copies and workspaces included."""
+    """Products, copies and workspaces are on the plan's stream."""
     import cupy
 
     stream = cupy.cuda.Stream(non_blocking=True)
@@ -272,7 +272,7 @@ def name_of(name):
 
 @pytest.mark.parametrize("name", ["min_plus", "max_plus", "max_min", "max_times", "lukasiewicz"])
 def test_bfloat16(backend, name, rng):
-    """Arrays of the dtype, and 16-bit integers that hold its bits, against the reference on the same dtype."""
+    """Arrays of bfloat16, and 16-bit integers that hold its bits, agree with the reference on the same dtype."""
     import cupy
 
     ml_dtypes = pytest.importorskip("ml_dtypes")

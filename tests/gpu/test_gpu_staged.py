@@ -257,7 +257,7 @@ def test_large_matrices_of_wide_elements(name, dtype, n, rng):
 
 @pytest.mark.parametrize("name", ["min_plus", "max_plus"])
 def test_a_candidate_that_is_undefined_is_dropped(name, rng):
-    """∞ ⊗ -∞ is NaN, and no path."""
+    """The candidate ∞ ⊗ -∞ is NaN, which is no path."""
     import cupy
 
     plan, n = make_plan(CATALOGUE[name], "float64"), 200

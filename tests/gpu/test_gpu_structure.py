@@ -85,7 +85,7 @@ def test_undirected(n, name, dtype, of_few, rng):
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 @pytest.mark.parametrize("is_permuted", [False, True])
 def test_components(n, name, dtype, is_permuted, of_few, rng):
-    """Acyclic graphs, and several parts, some of them apart, in any order; A⁺ too."""
+    """Acyclic graphs and graphs of several parts, some of them separate, are closed in any order, for A⁺ too."""
     if n < 2:
         return
     for kind in ("acyclic", "parts", "apart"):
@@ -144,7 +144,7 @@ def test_hops_along_a_path(of_few, rng):
 @pytest.mark.parametrize("name", ["max_min", "min_max"])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int16", "int32", "int64", "uint8"])
 def test_bottlenecks(n, name, dtype, of_few, rng):
-    """Ties, trees apart, negative numbers, infinities."""
+    """Bottlenecks are right with ties, separate trees, negative numbers and infinities."""
     semiring = sr.as_semiring(name)
     for density in (1.5 / n, 0.1, 1.0):
         A = kinds(rng, n, dtype, "max_min", 1.0)
@@ -159,7 +159,7 @@ def test_bottlenecks(n, name, dtype, of_few, rng):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 @pytest.mark.parametrize("both", [False, True])
 def test_separators(name, dtype, both, of_few, rng):
-    """A long grid, one way or both, a part of it apart."""
+    """A long grid, directed or undirected and with a separate part, is closed by separators."""
     rows, columns = 6, 150
     place = np.arange(rows * columns).reshape(rows, columns)
     n, edges = place.size, np.c_[[place[:, :-1].ravel(), place[:, 1:].ravel()], [place[:-1].ravel(), place[1:].ravel()]]
@@ -192,7 +192,7 @@ def test_a_triangle_of_a_product(rng):
 
 
 def test_names_of_vertices_in_errors_and_signs(of_few, rng):
-    """Weights of both signs in several components, and a negative cycle in one of them."""
+    """Weights of both signs lie in several components, and a negative cycle in one of them is named."""
     import cupy
 
     n = 400

@@ -129,7 +129,7 @@ def expected_product(X, alpha, Y, beta, gamma):
 @pytest.mark.parametrize(("m", "k", "n"), [(1, 1, 1), (3, 7, 2), (5, 1, 4), (9, 6, 17)])
 @pytest.mark.parametrize("scale", [1, 100, 1500])
 def test_a_scaled_product_is_the_sum_of_its_terms(m, k, n, scale, rng):
-    """Exponents of any size, whose sum is at most 0: none of them spoils the others."""
+    """Exponents may have any size if their sum is at most 0, and none of them spoils the others."""
     X, Y = rng.normal(size=(m, k)), rng.normal(size=(k, n))
     rows, middle, columns = (scale * rng.normal(size=size) for size in (m, k, n))
     alpha = rows[:, None] - middle - rng.random((m, k)) * scale
@@ -142,7 +142,7 @@ def test_a_scaled_product_is_the_sum_of_its_terms(m, k, n, scale, rng):
 
 
 def test_entries_far_apart_are_added_term_by_term():
-    """The row's largest exponent is 2000 above the one that counts: a product of matrices would see 0."""
+    """The row's largest exponent is 2000 above the one that counts, where a product of matrices would see 0."""
     alpha, beta = np.array([[1000.0, -1000.0]]), np.array([[-np.inf], [0.0]])
     ones = np.ones_like
     found = scaled_product(ones(alpha), alpha, ones(beta), beta, np.array([[999.5]]))

@@ -287,7 +287,7 @@ def test_tensors_on_a_gpu_have_the_values_and_gradients_of_the_host(name, rng):
 
 @pytest.mark.parametrize("lengths", [[5, 1, 1], [4, -1, 1]])
 def test_lengths_beyond_the_steps_are_refused(lengths):
-    """Lengths counted in states, one more than the steps, gave likelihoods without a word."""
+    """Lengths that count states, one more than the steps, raise instead of giving likelihoods silently."""
     A, x, w = np.zeros((2, 2)), np.zeros((3, 2)), np.zeros((4, 3, 2))
     with pytest.raises(ValueError, match="lengths are 0 to 4, the number of steps"):
         sr.multi_dot(A, x, "log_plus", weights=w, lengths=lengths)

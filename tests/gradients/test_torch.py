@@ -37,7 +37,7 @@ def weights(rng, name, shape, dtype=np.float64, *, has_closure=False):
 )
 @pytest.mark.parametrize("name", ["min_plus", "log_plus", "lukasiewicz", "max_min", "plus_times", "gadget"])
 def test_operations_of_a_semiring_take_tensors(name, dtype, rng):
-    """Constants of an expression are tensors there, of the dtype of the others; what NumPy is refused, they are too."""
+    """Constants of an expression become tensors of the operands' dtype, and what NumPy rejects raises here too."""
     semiring = GADGET if name == "gadget" else getattr(sr, name)
     x, y = (torch.from_numpy(np.append(rng.random(7), 0)).to(dtype) for _ in range(2))
     wide = [v.float().numpy() if dtype is torch.bfloat16 else v.numpy() for v in (x, y)]
@@ -202,7 +202,7 @@ def test_where_there_is_no_path_the_gradient_is_zero(name, rng):
 
 
 def test_log_plus_is_exact_at_any_scale(rng):
-    """Exponents that float64 cannot take, -10⁹ in the place of -∞, and true -∞: the weights of the softmax."""
+    """Exponents beyond float64, -10⁹ in the place of -∞, and true -∞ give the weights of the softmax."""
     A, B = torch.from_numpy(rng.normal(size=(4, 6))), torch.from_numpy(rng.normal(size=(6, 5)))
     A[0] -= 1e4
     A[1, 2:] = -1e9
@@ -221,7 +221,7 @@ def test_log_plus_is_exact_at_any_scale(rng):
 
 @given(st.data())
 def test_min_plus_gradients_are_supergradients(data):
-    """C is concave in the weights: C(A') ≤ C(A) + ⟨gradient, A' - A⟩, ties and all; on small integers exactly."""
+    """The product is concave in the weights, ties too: C(A') ≤ C(A) + ⟨gradient, A' - A⟩, exact on small integers."""
     m, k, n = (data.draw(st.integers(1, 5)) for _ in range(3))
     entries = st.integers(0, 4).map(float)
     before, after = (
@@ -238,7 +238,7 @@ def test_min_plus_gradients_are_supergradients(data):
 
 @given(st.integers(1, 7), st.integers(0, 2**32 - 1))
 def test_closure_gradients_are_supergradients(n, seed):
-    """Zero weights, cycles of weight 0, ties and missing edges included."""
+    """Gradients include zero weights, cycles of weight 0, ties and missing edges."""
     rng = np.random.default_rng(seed)
     there = rng.random((n, n)) < 0.6
     before, after = (torch.from_numpy(np.where(there, rng.integers(0, 4, (n, n)), INF)) for _ in range(2))
@@ -283,7 +283,7 @@ def test_first_and_second_derivatives_of_closures_by_finite_differences(name, re
 @pytest.mark.full
 @pytest.mark.parametrize("name", ["min_plus", "max_times", "log_plus"])
 def test_sparse_graphs_have_finite_gradients(name, rng):
-    """Pairs without a path have none, long paths have them on every edge; a stack of matrices has each its own."""
+    """Pairs without a path have no gradient, long paths have one on every edge, and each matrix of a stack has one."""
     zero, n = float(sr.CATALOGUE[name].zero.leaf), 30
     A = weights(rng, name, (3, n, n), has_closure=True)
     A[torch.from_numpy(rng.random((3, n, n)) < 0.9)] = zero
@@ -537,7 +537,7 @@ def test_cycles_that_gain_by_the_rounding_of_halves_are_none(rng, dtype):
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_cycles_of_halves_have_gradients(rng, dtype):
-    """A⁺ is that without a gradient; on its diagonal but for what the rounding of the weights explains."""
+    """A⁺ equals that without a gradient, on its diagonal up to what the rounding of the weights explains."""
     heights, epsilon = torch.from_numpy(8 * rng.random(40)), torch.finfo(dtype).eps
     for least in (0.0, 0.5):  # cycles that gain by the rounding of halves alone; none
         given = least + torch.from_numpy(rng.random((40, 40))) / 50 + heights[:, None] - heights
@@ -557,7 +557,7 @@ def test_cycles_of_halves_have_gradients(rng, dtype):
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("name", ["min_plus", "max_plus"])
 def test_halves_whose_cycles_gain_by_rounding_alone_have_gradients(rng, dtype, name):
-    """Differences of heights: every cycle weighs 0, but for rounding; the value is that without a gradient."""
+    """Cycles of height differences weigh 0, except for rounding, and the value is that without a gradient."""
     height = torch.from_numpy(8 * rng.random(6))
     A = (height - height[:, None]).to(dtype)
     wanted = A.clone().requires_grad_()

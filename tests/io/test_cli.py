@@ -317,7 +317,7 @@ def test_kinds(run, towns, kind, text, headline):
     "form", quick(lambda form: form == "csv", full(lambda form: form != "gr", ["csv", "gr", "mtx"]))
 )
 def test_from_and_to_make_no_matrix_of_all_pairs(run, towns, form):
-    """A chain of a million vertices, whose matrix would take 8 TB."""
+    """A chain of a million vertices needs no matrix, which would take 8 TB."""
     n = 1_000_000
     header = {"csv": "", "gr": f"p sp {n} 4\n", "mtx": f"%%MatrixMarket matrix coordinate real general\n{n} {n} 4\n"}
     first = 0 if form == "csv" else 1

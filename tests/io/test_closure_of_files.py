@@ -61,7 +61,7 @@ def test_other_formats(tmp_path, ending):
 
 
 def test_the_result_goes_to_an_npy_file(roads, tmp_path):
-    """Also of a network in memory, whose result was an object that no .npy file holds."""
+    """The closure of a network in memory is written to a .npy file too, as a matrix."""
     for given in (roads, sr.read(roads, weight="km")):
         reading = {"weight": "km"} if given is roads else {}
         found = sr.closure(given, out=tmp_path / "closed.npy", **reading)

@@ -60,7 +60,7 @@ def test_entries_listed_again_are_added(rng, name, edges, cells):
 
 
 def test_entries_are_added_in_their_order():
-    """Visible where rounding is: neighbours first, so the two large ones cancel."""
+    """The order is visible where sums round: neighbours first, so the two large entries cancel."""
     matrix = np.zeros((1, 1))
     scatter(matrix, np.zeros(4, int), np.zeros(4, int), np.array([1e30, -1e30, 1.0, 2.0]), sr.plus_times)
     assert matrix == 3
@@ -432,7 +432,7 @@ def test_weights_that_are_chosen():
 
 @pytest.mark.parametrize("graph", [nx.path_graph(2), igraph.Graph.Ring(3), rx.generators.path_graph(2)])
 def test_products_refuse_graphs(graph):
-    """NumPy takes a graph of NetworkX for the list of its nodes: a product over them would be numbers, and wrong."""
+    """A product of a graph of NetworkX raises, because NumPy would take the graph for the list of its nodes."""
     for call in (lambda: sr.matmul(graph, graph), lambda: sr.add(graph, 1), lambda: sr.power(graph, 2)):
         with pytest.raises(DTypeError, match=r"A is .*Graph, .*network_of\(A, the semiring\)\.matrix"):
             call()
@@ -606,7 +606,7 @@ def test_the_weights_of_unknown_titles(library, tmp_path):
 
 
 def test_of_several_usual_titles_the_weights_are_asked_for(tmp_path):
-    """A capacity is no cost: which one is meant depends on the question."""
+    """A capacity is no cost, so the question decides which column is meant."""
     frame = pd.DataFrame({"from": ["a"], "to": ["b"], "cost": [2.0], "capacity": [7.0]})
     graph = nx.DiGraph([("a", "b", {"cost": 2.0, "capacity": 7.0})])
     frame.to_csv(tmp_path / "x.csv", index=False)
@@ -769,7 +769,7 @@ def test_results_with_names_become_frames_and_files(tmp_path):
     "titles", [("latency_ms", "capacity"), ("minutes", "cost"), ("distance", "capacity"), ("latency_ms", "jitter")]
 )
 def test_a_usual_title_is_no_better_than_another(titles, tmp_path):
-    """A capacity was added up where a latency stood beside it."""
+    """Two columns with usual titles raise, because either may hold the weights."""
     one, other = titles
     frame = pd.DataFrame({"src": ["a", "b"], "dst": ["b", "c"], one: [3, 4], other: [90, 80], "open": [True, False]})
     frame.to_csv(tmp_path / "x.csv", index=False)
@@ -869,7 +869,7 @@ def test_what_is_wrong_in_a_frame_is_named_with_its_row(table, message):
 
 @pytest.mark.parametrize("columns", [{}, {"km": [3.0, 4.0]}])
 def test_rows_that_pandas_counts_are_no_weights(tmp_path, columns):
-    """The numbers of rows were read as weights where there are no others, and asked about where there are."""
+    """Row numbers of pandas are no weights, with and without a column of weights."""
     frame = pd.DataFrame({"from": ["a", "b"], "to": ["b", "c"], **columns})
     frame.to_csv(tmp_path / "x.csv")
     frame.rename_axis("index").to_csv(tmp_path / "y.csv")

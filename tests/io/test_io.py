@@ -604,7 +604,7 @@ def test_columns_without_usual_titles_whose_roles_are_certain(tmp_path, text, na
     ],
 )
 def test_columns_whose_roles_are_a_guess_are_asked_for(tmp_path, text):
-    """Numbers in all columns were read silently, with the wrong ones as weights."""
+    """Numbers in all columns raise, because reading them could take the wrong ones as weights."""
     with pytest.raises(FormatError, match=r"net.csv:1: the columns .* are titled like no source .*\. Pass columns=\("):
         edge_list(tmp_path, text, header=True)
     titles = text.split("\n")[0].split(",")
@@ -681,14 +681,14 @@ def test_blanks_in_names(tmp_path, line, names):
     [('A , "B,C" , 3', ("A", "B,C")), ('  " A "  ,B, 3', (" A ", "B")), ('"A ""x""" , B,3 ', ('A "x"', "B"))],
 )
 def test_blanks_around_fields_beside_quotes_are_none_of_theirs(tmp_path, line, names):
-    """The vertex 'A ' was another one than 'A'."""
+    """Blanks around a field beside quotes are not part of the name."""
     assert edge_list(tmp_path, f"{line}\n").names == names
 
 
 @pytest.mark.parametrize("weight", ["2,30", "1.500,00", "5 km", "12%", "€ 5", "$5"])
 @pytest.mark.parametrize("title", ["km", "weight"])
 def test_weights_that_are_no_numbers_are_not_passed_over(tmp_path, title, weight):
-    """The lanes were read as the weights."""
+    """A column of weights that are no numbers raises, instead of reading the lanes as weights."""
     asked = (
         r":1: the weights may be any of the columns 'lanes', 'km'" if title == "km" else ":2: the weight .* is not a"
     )
@@ -1294,7 +1294,7 @@ def test_an_npz_file_keeps_any_names(tmp_path, names):
 
 
 def test_names_of_npz_files_written_without_their_lengths(tmp_path):
-    """NumPy's own writing, and that of files whose names end in no zero character."""
+    """Names are read as NumPy writes them, and files whose names end in no zero character hold no lengths."""
     np.savez_compressed(tmp_path / "old.npz", matrix=np.eye(2), names=np.array(["a\0", "b"]))
     assert sio.read(tmp_path / "old.npz").names == ("a", "b")
     sio.write(tmp_path / "new.npz", np.eye(2), names=["a", "b"])
@@ -1373,7 +1373,7 @@ def test_a_matrix_larger_than_the_memory_is_refused_before_it_is_made(tmp_path):
 
 
 def test_the_edges_of_a_file_that_is_too_large_are_read_as_a_frame(tmp_path, monkeypatch):
-    """The advice of the error, followed."""
+    """The advice of the error works."""
     import pandas as pd
 
     monkeypatch.setattr(memory, "free_memory", lambda: 1 << 28)

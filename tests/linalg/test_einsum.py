@@ -207,7 +207,7 @@ def test_integers_keep_no_path_and_never_wrap():
 
 
 def test_a_number_that_wraps_raises_no_warning():
-    """NumPy warns of the arithmetic of numbers, not of that of arrays; the scan of a number is arithmetic."""
+    """NumPy warns of the arithmetic of numbers, not of arrays, and the scan of a number is arithmetic."""
     lowest = np.iinfo(np.int16).min
     assert sr.multiply(np.int16(lowest), np.int16(3), "max_plus") == lowest
     assert sr.einsum(",->", np.int16(lowest), np.int16(3), semiring="max_plus") == lowest
@@ -564,7 +564,7 @@ def test_independent_sets_of_regular_graphs(vertices, seed):
 
 
 def test_colourings_of_a_complete_graph_are_counted():
-    """A hyperedge: the label of each vertex stands in three operands."""
+    """The label of each vertex stands in three operands, which is a hyperedge."""
     pairs = list(combinations(range(4), 2))
     apart = 1 - np.eye(5, dtype=np.int64)
     given = [part for pair in pairs for part in (apart, list(pair))]

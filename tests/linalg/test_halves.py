@@ -101,7 +101,7 @@ def test_sequences_and_powers_are_rounded_at_their_end(rng, dtype):
 
 
 def test_what_is_beyond_the_range_is_infinite():
-    """65504 is the largest float16: up to 65520 a sum is rounded to it, from there on it is ∞, without a warning."""
+    """Up to 65520 a sum is rounded to 65504, the largest float16. From there on it is ∞, without a warning."""
     A, B = np.array([[65504], [32768], [60000]], "e"), np.array([[8, 32768]], "e")
     np.testing.assert_array_equal(sr.matmul(A, B), [[65504, np.inf], [32768, np.inf], [60000, np.inf]])
     np.testing.assert_array_equal(sr.matmul(A, B[:, :1], "plus_times"), [[np.inf], [np.inf], [np.inf]])
@@ -142,7 +142,7 @@ def both_signs(rng, dtype, n, density):
 
 @pytest.mark.parametrize("name", ["min_plus", "max_plus"])
 def test_closures_of_both_signs_are_those_of_float32_rounded_once(rng, dtype, name):
-    """Small ones take the potentials of an elimination, others those of sweeps; lists of edges have their own."""
+    """Small matrices take the potentials of an elimination, large ones of sweeps, and lists of edges their own."""
     for n, density in ((100, 0.2), (170, 1.0), (170, 0.1), (300, 0.1)):
         A = both_signs(rng, dtype, n, density) * dtype.type(1 if name == "min_plus" else -1)
         (whole,) = wide(A)
@@ -175,7 +175,7 @@ def test_weights_of_very_different_size_in_halves(rng):
 
 @pytest.mark.parametrize("name", ["min_plus", "max_plus", "max_times"])
 def test_cycles_that_gain_by_the_rounding_of_halves_alone(rng, dtype, name):
-    """Heights' differences add up to 0 around a cycle, ratios multiply to 1, but for the rounding of each."""
+    """Height differences add up to 0 around a cycle, and ratios multiply to 1, except for the rounding of each."""
     for n in (2, 9, 40, 130, 300):
         heights = 1 + 9 * rng.random(n)
         A = heights - heights[:, np.newaxis] if name != "max_times" else heights / heights[:, np.newaxis]

@@ -226,7 +226,7 @@ def test_all_negative_data_and_no_data(semiring):
 
 @pytest.mark.parametrize("dtype", list(TOP))
 def test_no_path_stays_no_path(dtype):
-    """iinfo.max plus a weight must not wrap; a sentinel plus a negative weight must not become a number."""
+    """The sentinel iinfo.max plus a weight must not wrap, and plus a negative weight must not become a number."""
     for name, none, sign in (("min_plus", TOP[dtype], 1), ("max_plus", BOTTOM[dtype], -1)):
         A = np.array([[none, none], [none, sign * 7]], dtype)
         for weight in (1, -1, -5_000, 5_000):
@@ -258,7 +258,7 @@ def test_sums_beyond_half_the_range_are_exact_or_an_error():
     data=st.data(), dtype=st.sampled_from(["int16", "int32", "int64"]), name=st.sampled_from(["min_plus", "max_plus"])
 )
 def test_integer_products_are_exact_or_an_error(data, dtype, name):
-    """Against Python's integers: every entry right, "no path" included, or IntegerOverflowError."""
+    """Python's integers agree with every entry, "no path" included, or `IntegerOverflowError` is raised."""
     none = TOP[dtype] if name == "min_plus" else BOTTOM[dtype]
     scale = data.draw(st.sampled_from([10, TOP[dtype] // 7, TOP[dtype] // 3, TOP[dtype] - 1]))
     entry = st.just(none) | st.integers(-scale, scale)
@@ -387,7 +387,7 @@ def test_gemm_refuses_what_it_cannot_take():
 
 @pytest.mark.parametrize("name", sr.CATALOGUE)
 def test_an_addend_without_beta_is_refused_with_the_beta_that_adds_it(name):
-    """C was ignored in silence where beta was not given."""
+    """An addend C without beta raises, instead of being ignored."""
     semiring = sr.CATALOGUE[name]
     A = np.full((2, 2), semiring.one_for(semiring.dtypes[0]))
     C = A[::-1].copy()

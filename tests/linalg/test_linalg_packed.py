@@ -73,7 +73,7 @@ def test_powers_sums_and_products(name, rng):
 
 
 def test_tail_bits_stay_zero_whatever_the_sum(rng):
-    """The mirror image of GF(2): its zero is True and 0 ⊕ 0 flips the bits beyond the last column."""
+    """The zero of the mirror image of GF(2) is True, and 0 ⊕ 0 flips the bits beyond the last column."""
     mirror = sr.Semiring("mirror", "~(x ^ y)", "x | y", True, False, dtypes=["bool"])
     A, B = truths(rng, (5, 33)), truths(rng, (5, 33))
     np.testing.assert_array_equal(unpack(sr.add(pack(A), pack(B), mirror)), A == B)

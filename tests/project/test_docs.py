@@ -144,7 +144,7 @@ def test_the_reference_has_every_public_name():
 
 
 def test_the_links_at_the_root_lead_into_the_package():
-    """Links, not copies; a file system without links has files that hold the path, and nothing imports them."""
+    """The links at the root are symbolic links into the package, or, without such links, files that hold the path."""
     for name in ("algorithms", "kernels"):
         link = ROOT / name
         assert link.is_symlink(), f"{name} is no symbolic link: see docs/maintainers.md"

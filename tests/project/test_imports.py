@@ -244,7 +244,7 @@ def test_optional_packages_are_imported_where_they_are_needed():
 
 
 def test_the_gpu_backend_says_what_is_missing():
-    """The package, its tiles and layouts load without CuPy and CUTLASS; the backend names the extra."""
+    """The package, its tiles and layouts load without CuPy and CUTLASS, and the backend names the extra."""
     code = (
         "import sys\n"
         "sys.modules.update(cupy=None, cutlass=None)\n"
@@ -271,7 +271,7 @@ def test_a_module_for_another_library_says_what_is_missing(name):
 @pytest.mark.full
 @pytest.mark.parametrize("error", ["RuntimeError('cannot load MPI library\\nlibmpi.so: not found')", "ImportError()"])
 def test_the_command_says_what_is_missing_beside_mpi4py(error, tmp_path):
-    """mpi4py of PyPI has no MPI library in it; the processes of an mpiexec said so by a traceback."""
+    """mpi4py of PyPI has no MPI library in it, and the command says so without a traceback of each process."""
     (tmp_path / "mpi4py").mkdir()
     (tmp_path / "mpi4py" / "__init__.py").touch()
     (tmp_path / "mpi4py" / "MPI.py").write_text(f"raise {error}")
@@ -394,7 +394,7 @@ def test_modules_load_when_they_are_first_read():
 
 @pytest.mark.parametrize("name", ["torch", "jax"])
 def test_a_module_without_its_extra_says_so_and_is_not_listed(name):
-    """hasattr raises too: False would hide how to mend it."""
+    """Even hasattr raises, because False would hide the remedy."""
     code = (
         "import importlib.util, sys, semiring as sr\n"
         f"sys.modules[{name!r}] = None\n"

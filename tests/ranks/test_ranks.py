@@ -366,7 +366,7 @@ def test_who_waits_for_a_rank_that_failed_is_told():
 
 
 def test_an_overflow_of_one_rank_is_one_of_all(rng, monkeypatch):
-    """Rank 1 alone finds it, when the tiles are closed."""
+    """Rank 1 alone finds the overflow, when the tiles are closed."""
     seen = []
 
     def undo(pieces, tiles, there):

@@ -97,7 +97,7 @@ def judgement(A: np.ndarray, D: np.ndarray | None, cycle: Sequence[int] = ()) ->
 def _judge_cycles(
     A: np.ndarray, weights: list, unit: Fraction, weight_error: Fraction, same_component: np.ndarray
 ) -> str:
-    """Return the error if an unreported cycle lies below the rounding of weights and potentials, else ""."""
+    """Return the error if an unreported cycle weighs less than the rounding of weights and potentials explains."""
     for i in range(len(A)):
         part = np.flatnonzero(same_component[i])
         hidden = _least_size(A, part) / unit / len(part)  # of potentials that cover the least weight, for every edge

@@ -18,7 +18,7 @@ METHOD = "blocked_floyd_warshall"
 
 
 def make_small(patch):
-    """Use blocks of 32 pivots, no allowance that large matrices do not need, and no closure in memory."""
+    """Use blocks of 32 pivots, no overhead of memory, and no closure in memory."""
     for name in ("cpu", "reference"):
         patch.setitem(schedule._TABLE, name, replace(schedule._TABLE[name], pivots=((0, 32),)))
     for name in ("HOST", "DEVICE"):

@@ -159,7 +159,7 @@ def test_a_fixed_point_that_is_not_the_least_is_refused():
 
 
 def test_a_closure_that_needs_more_powers_than_there_are_vertices():
-    """Relations on two elements: 2 × 2 of them are a graph of four vertices, here a path of three edges."""
+    """Matrices 2 × 2 of relations on two elements are graphs of four vertices, here with a path of three edges."""
     relations = EXAMPLES["relations"]
     A = np.array([[0, 9], [2, 0]], np.uint8)
     D = np.array([[11, 11], [2, 11]], np.uint8)

@@ -46,9 +46,7 @@ def test_the_laws_of_a_semiring_follow_from_its_properties():
 
 
 def test_relations_are_a_semiring_on_all_their_elements():
-    """Exhaustively: all triples of the 16 relations on two elements; and composition is the product of Boolean
-    matrices.
-    """
+    """The laws hold for all triples of the 16 relations on two elements, whose composition is the Boolean product."""
     relations = EXAMPLES["relations"]
     x, y, z = np.meshgrid(*[np.arange(16, dtype=np.uint8)] * 3)
     for law in laws_of(relations):
@@ -100,7 +98,7 @@ def test_a_broken_law_is_named_with_its_operands(law):
 
 
 def test_the_zero_annihilates_whatever_the_definition_says():
-    """∞ ⊗ -∞ is no path, in every order: that law cannot be broken, it is enforced."""
+    """The product ∞ ⊗ -∞ is no path in every order, so that this law holds for every ⊗."""
     check_law("annihilation", "min_plus", [-INF, 0.0, INF])
     check_law("annihilation", sr.Semiring("x", "min(x, y)", "x * y", 7, 1), [3.0, -1.0])
 
@@ -168,7 +166,7 @@ def test_closure_laws_hold_for_a_right_closure(rng):
 
 
 def one_step_short(A, semiring, reflexive=True):
-    """Return I ⊕ A, and A: the paths of at most one edge."""
+    """Return I ⊕ A, or A without ``reflexive``: the paths of at most one edge."""
     return np.minimum(A, np.where(np.eye(len(A)), 0.0, INF)) if reflexive else A
 
 

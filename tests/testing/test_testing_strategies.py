@@ -134,7 +134,7 @@ def test_matrices_are_drawn_in_each_layout():
 
 @pytest.mark.parametrize(("name", "dtype"), SOME)
 def test_closable_matrices_have_a_closure(name, dtype):
-    """A power of A adds nothing any more: checked with the elementwise operations alone."""
+    """The elementwise operations alone check that another power of A adds nothing."""
     semiring = EVERY[name]
 
     @settings(max_examples=15)
