@@ -30,7 +30,7 @@ extensions += [
     "tables",
 ]  # in _extensions
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-smartquotes_action = "D"  # dashes; quotes in the text stay what a reader can paste
+smartquotes_action = "D"  # dashes only, because a reader can paste straight quotes
 
 myst_enable_extensions = ["alert", "dollarmath"]  # > [!NOTE] and $x$, as GitHub shows them
 html_math_renderer = "mathml"
