@@ -2,7 +2,7 @@
 
     python -m benchmarks.autodiff [product] [closure] [--n 512] [--device cpu] [--threads 1]
 
-A product in plain PyTorch broadcasts A[i, k] and B[k, j] into m·k·n terms and reduces them; a closure goes through the
+A product in plain PyTorch broadcasts A[i, k] and B[k, j] into m·k·n terms and reduces them. A closure goes through the
 pivots one by one, by array operations. Both keep what autograd needs.
 
 The last column compares ⟨gradient, operands⟩, relatively: where terms tie (sums in float32 do), one gradient chooses

@@ -3,10 +3,10 @@
 A script has functions that measure a `Table` each, and hands them to `run`::
 
     python -m benchmarks.gemm                          # prints all tables
-    python -m benchmarks.gemm peers --save FILE        # one of them; kept in FILE with machine, date and commit
+    python -m benchmarks.gemm peers --save FILE        # one of them, kept in FILE with machine, date and commit
     python -m benchmarks.gemm products --compare REV   # the present library against that of REV, or of a folder
 
-`ours` times calls of this library, which `--compare` repeats with both libraries in turn; `theirs` times what a table
+`ours` times calls of this library, which `--compare` repeats with both libraries in turn. `theirs` times what a table
 compares them with, which ``--compare`` leaves out.
 """
 
@@ -137,7 +137,7 @@ class Measuring(Protocol):
     ) -> float: ...
 
 
-#: The most seconds of one measurement, as ``--seconds`` says; None: as each table has it.
+#: The most seconds of one measurement, as ``--seconds`` says, or None for the limit of each table.
 longest: float | None = None
 
 
@@ -146,7 +146,8 @@ def at_most(seconds: float) -> float:
     return seconds if longest is None else min(seconds, longest)
 
 
-#: What `ours` does in a process that is one side of a comparison (`benchmarks.compare`); None: it measures by itself.
+#: What `ours` does in a process that is one side of a comparison (`benchmarks.compare`), or None if it measures by
+#: itself.
 side: Measuring | None = None
 
 
@@ -165,7 +166,7 @@ def ours(
     seconds: float = 2.0,
     max_ratio: float | None = None,
 ) -> float:
-    """Return the median seconds of a call of this library; the label names it in a comparison.
+    """Return the median seconds of a call of this library. The label names it in a comparison.
 
     ``max_ratio``: the ratio to the time of the earlier library that a comparison accepts.
     """
@@ -182,14 +183,14 @@ def theirs(
     repeats: int = 5,
     seconds: float = 2.0,
 ) -> float:
-    """Return the median seconds of a call outside the library; NaN in a comparison."""
+    """Return the median seconds of a call outside the library, or NaN in a comparison."""
     return float("nan") if comparing() else _median_seconds(call, setup, clock, repeats, seconds)
 
 
 def _median_seconds(
     call: Callable[[], Any], setup: Callable[[], Any] | None, clock: Clock, repeats: int, seconds: float
 ) -> float:
-    """Return the median seconds of 3 to ``repeats`` calls in about ``seconds``; of one with ``--seconds 0``.
+    """Return the median seconds of 3 to ``repeats`` calls in about ``seconds``, or of one with ``--seconds 0``.
 
     Warmed up for 0.3 s first: compilation, page faults, clocks, and virtual machines that leave two threads on one core
     for the first tenths of a second. ``setup`` runs before each repetition, outside the clock.
@@ -208,7 +209,7 @@ def _median_seconds(
 
 
 def fresh(code: str, attempts: int = 5) -> float:
-    """Return the median of what ``code`` prints in new interpreters; NaN in a comparison, one with ``--seconds 0``."""
+    """Return the median of what ``code`` prints in a few new interpreters, or NaN in a comparison."""
     if comparing():
         return float("nan")
     runs = [
@@ -233,12 +234,12 @@ def milliseconds(seconds: float) -> str:
 
 
 def format_number(value: float, digits: int, group: str = "") -> str:
-    """Return a number with so many decimals, or in two digits where these would show 0; ``group``: "," or nothing."""
+    """Return a number with so many decimals, or in two digits where these would show 0. ``group`` is "," or ""."""
     return f"{value:.2g}" if 0 < abs(value) < 0.5 * 10**-digits else f"{value:{group}.{digits}f}"
 
 
 def random_matrix(n: int, dtype: Any, *, seed: int = 0, high: int = 1000) -> np.ndarray:
-    """Return dense random whole weights from 1 to ``high``; zeros run faster than any real data."""
+    """Return dense random whole weights from 1 to ``high``. Zeros run faster than any real data."""
     rng = np.random.default_rng(seed)
     if np.dtype(dtype).kind == "b":
         return rng.random((n, n)) < 0.5
@@ -269,7 +270,7 @@ def environment() -> str:
 
 
 def revision() -> str:
-    """Return the commit of this tree and whether it is changed; "unknown" without git."""
+    """Return the commit of this tree and whether it is changed, or "unknown" without git."""
     command = ["git", "-C", str(ROOT), "describe", "--always", "--abbrev=7", "--exclude=*", "--dirty= and changes"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)

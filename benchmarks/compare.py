@@ -128,7 +128,7 @@ class _Process:
         self.process.stdin.flush()
 
     def seconds(self, burst: int) -> float:
-        """Return the seconds of one call in a burst of calls; a burst of 0 warms up."""
+        """Return the seconds of one call in a burst of calls. A burst of 0 warms up."""
         self.tell(burst)
         found = self.answer()
         if "failed" in found:
@@ -211,7 +211,7 @@ def compare(module: str, arguments: Sequence[str], earlier: str, seconds: float,
 
 
 def _one_call(sides: list[_Process], rows: dict[tuple[str, str], _Row], seconds: float) -> str:
-    """Measure the next call with both libraries and return ""; after the last call, return the machine."""
+    """Measure the next call with both libraries and return "", or the machine after the last call."""
     first, second = (side.answer() for side in sides)
     if first["label"] != second["label"]:
         raise SystemExit(f"the benchmark calls {first['label']} with one library, {second['label']} with the other")

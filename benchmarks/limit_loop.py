@@ -1,6 +1,6 @@
 """Compile loops of independent pairs on vector registers, in every instruction mix that computes the same values.
 
-What `benchmarks.limits` measures; apart from it, because it is made of the compiler's own parts.
+`benchmarks.limits` measures them. They are a module of their own, because they use the compiler's own parts.
 
 All operands are 1, and accumulators begin at the semiring's zero. So every product and sum is a normal number: 1, or 2
 where ⊗ is +, or a count of steps where ⊕ is. A processor takes up to a hundred times as long for subnormal numbers.
@@ -30,7 +30,7 @@ from semiring.kernels.engine import make_plan
 __all__ = ["Loop", "fastest_rate", "loops"]
 
 _CHAINS = 12  # accumulators: enough to hide latencies, few enough for 16 registers
-_SECONDS = 0.02  # of one timing; the fastest of several counts
+_SECONDS = 0.02  # of one timing, of which the fastest counts
 
 Mix = Callable[[Vectors, Any, Any, Any, Any], Any]  # vectors, pair, accumulator, a, b -> accumulator
 
@@ -110,7 +110,7 @@ class Loop:
         return values
 
     def __call__(self, steps: int, registers: np.ndarray) -> None:
-        """Do so many steps on the registers; the accumulators are in their first rows afterwards."""
+        """Do so many steps on the registers. The accumulators are in their first rows afterwards."""
         self._function(steps, registers.ctypes.data)
 
 

@@ -36,7 +36,7 @@ LIMITS = (
 
 @cache
 def limit(semiring: str, dtype: str, threads: int = 1) -> float:
-    """Return the pairs a second of the fastest instruction mix; NaN in a comparison."""
+    """Return the pairs a second of the fastest instruction mix, or NaN in a comparison."""
     if comparing():
         return float("nan")
     if semiring == "log_plus":

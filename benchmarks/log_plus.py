@@ -2,7 +2,7 @@
 
     python -m benchmarks.log_plus [products] [closures] [peers] [small] [sequences] [--size 2048] [--threads 1]
 
-The kernel of the definition treats one pair after the other, as any semiring's does; products of numbers take its place
+The kernel of the definition treats one pair after the other, as any semiring's does. Products of numbers take its place
 from 8 rows of B on. Errors of some entries are in units u of the last place of max(1, |c|): 2⁻²³ in float32, 2⁻⁵² in
 float64. The reference is a sum in 80 bits after subtracting the maximum.
 

@@ -106,7 +106,7 @@ class _RankCost(NamedTuple):
 class _Tiles:
     """The tiles of a rank where it computes, dealt out by rank 0, and the function that closes them.
 
-    For `METHOD` the grid is as square as can be, in the blocks of the schedule; for `ROWS` each rank has rows.
+    For `METHOD` the grid is as square as can be, in the blocks of the schedule. For `ROWS` each rank has rows.
     """
 
     def __init__(self, ranks: Any, A: Any, method: str, options: argparse.Namespace, size: int | None = None) -> None:
@@ -398,7 +398,7 @@ def _model_row(name: str, n: int, size: int, says: float, stops: str, seconds: f
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure on all ranks; the first prints the tables."""
+    """Measure on all ranks. The first prints the tables."""
 
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--n", type=int, nargs="+", default=[5040, 12600])

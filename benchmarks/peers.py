@@ -45,7 +45,7 @@ Peers = Iterator["Peer"]
 class Peer:
     """A library: ``ask(sources)`` takes numbers of vertices (k,), and ``rows`` makes its answer an array (k, n).
 
-    ``whole``: it answers for all vertices alone, whatever the sources; ``largest``: of at most so many vertices.
+    ``whole``: it answers for all vertices alone, whatever the sources. ``largest``: the most vertices that it takes.
     """
 
     name: str

@@ -38,7 +38,7 @@ def max_ratio_for(n: int) -> float:
 
 
 def operand(semiring: str, dtype: str, shape: tuple[int, ...], *, signed: bool = False) -> np.ndarray:
-    """Return random entries (..., n, n) that have a closure; ``signed``: of both signs, no cycle gains.
+    """Return random entries (..., n, n) that have a closure. With ``signed`` they have both signs, and no cycle gains.
 
     Whole numbers, but for plus_times: there entries of which a row adds up to about ½.
     """

@@ -131,7 +131,7 @@ def _in_turn(label: str, calls: list[Callable[[], Any]]) -> list[float]:
 
 
 def steps(threads: int, options: argparse.Namespace) -> Table:
-    """Measure each step where it applies, and without; "aim" is the ratio to reach."""
+    """Measure each step where it applies, and without. "aim" is the ratio to reach."""
     rows = []
     for name, A, semiring, aim, other in _at_its_best(options.vertices):
         call: Callable[..., Any] = partial(sr.closure, A, semiring, threads=threads)
@@ -171,7 +171,7 @@ def _at_its_best(n: int) -> Iterator[tuple[str, Any, str, float, Any]]:
 
 
 def planar(options: argparse.Namespace) -> Table:
-    """Measure all distances of a Delaunay triangulation of 4 · ``vertices`` vertices; the dense closure runs once."""
+    """Measure all distances of a Delaunay triangulation of 4 · ``vertices`` vertices. The dense closure runs once."""
     from scipy.sparse import csgraph
 
     A, rows = planar_graph(4 * options.vertices)[0].astype(np.float32), []

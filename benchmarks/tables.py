@@ -72,7 +72,7 @@ def read(path: Path) -> dict[str, Table]:
 
 
 def save(path: Path, tables: dict[str, Table]) -> None:
-    """Write tables, each with its origin; those of other names that the file has stay."""
+    """Write tables, each with its origin. Tables of other names in the file stay."""
     text = io.StringIO()
     for name, table in ((read(path) if path.exists() else {}) | tables).items():
         assert table.origin is not None

@@ -48,7 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
     chosen = tiers.selected_tier = tier(config)
     os.environ.setdefault("HYPOTHESIS_PROFILE", chosen)
     if chosen == "quick":
-        # LLVM's optimiser takes a third of the time to compile. The full tier runs what users run; the kernels of the
+        # LLVM's optimiser takes a third of the time to compile. The full tier runs what users run. The kernels of the
         # two have separate cache keys.
         os.environ.setdefault("NUMBA_OPT", "0")
     settings.load_profile(os.environ["HYPOTHESIS_PROFILE"])
@@ -56,7 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
     from semiring.closures import planner
     from semiring.kernels.cpu import first_calls  # it imports Numba, which reads the environment then
 
-    first_calls.SECONDS = 0.0  # tests are about the compiled kernels; those of the first calls set another value
+    first_calls.SECONDS = 0.0  # tests are about the compiled kernels, and tests of the first calls set another value
     planner.verify = True  # rules are functions of what they ask: they run again on every call
 
 
@@ -77,7 +77,7 @@ def module_markers(path: Path) -> frozenset[str]:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Skip the import of a file of another tier in a run of the quick one; None leaves the decision to pytest."""
+    """Skip the import of a file of another tier in a run of the quick one. None leaves the decision to pytest."""
     if tier(config) != "quick" or collection_path.suffix != ".py" or not collection_path.name.startswith("test_"):
         return None
     return not module_markers(collection_path).isdisjoint({"full", "exhaustive"}) or None
@@ -161,7 +161,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node) -> None:
-    """Keep what a process of pytest-xdist left out; each of them collects all tests, so one line stands for all."""
+    """Keep what a process of pytest-xdist left out. Each of them collects all tests, so one line stands for all."""
     if said := getattr(node, "workeroutput", {}).get("left out"):
         node.config.stash[_LEFT_OUT] = said
 

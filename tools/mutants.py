@@ -175,7 +175,7 @@ class Mutant:
     scope: str
     #: How many equal lines precede this one in its scope.
     occurrence: int = 0
-    #: Why no test can detect the change, such as speed alone; empty for the mutants that are run.
+    #: Why no test can detect the change, such as speed alone, or empty for the mutants that are run.
     excluded: str = ""
 
     def __str__(self) -> str:
@@ -214,7 +214,7 @@ class _Finder(ast.NodeVisitor):
         self.changes: list[_Change] = []
 
     def _column(self, line: int, offset: int) -> int:
-        """Return the column in characters; `ast` counts bytes of UTF-8."""
+        """Return the column in characters. `ast` counts bytes of UTF-8."""
         return len(self.lines[line - 1].encode()[:offset].decode())
 
     def _start(self, node: ast.expr) -> tuple[int, int]:
@@ -374,7 +374,7 @@ def mutants_of(file: str, text: str) -> list[Mutant]:
 
 
 def apply(mutant: Mutant, text: str) -> str:
-    """Return the text of the mutated module; raise `MutantError` where the line of the mutant is not in it."""
+    """Return the text of the mutated module, and raise `MutantError` where the line of the mutant is not in it."""
     lines = text.splitlines(keepends=True)
     equal = [i for i, line in enumerate(lines) if line.strip() == mutant.source.strip()]
     scopes = _scopes(ast.parse(text), len(lines))
@@ -415,7 +415,7 @@ def _shuffle(tree: Path, folder: str, seed: int) -> list[Mutant]:
 
 
 def draw(tree: Path, count: int, seed: int, former: Sequence[Mutant] = ()) -> list[Mutant]:
-    """Return ``count`` mutants over `FOLDERS`, and the excluded ones; ``former`` mutants that apply come first."""
+    """Return ``count`` mutants over `FOLDERS`, and the excluded ones. ``former`` mutants that apply come first."""
     former = [mutant for mutant in former if _applies(mutant, tree)]
     found = list(former)
     for position, folder in enumerate(FOLDERS):
@@ -488,7 +488,7 @@ _STARTED = re.compile(r"^(tests/\S+::.+?)(?: (?:PASSED|SKIPPED|XFAIL)\b.*)?$", r
 
 
 def read_verdict(output: str) -> str:
-    """Return the first test that failed, from the output of ``pytest -v``; else the last one that started."""
+    """Return the first test that failed, from the output of ``pytest -v``, else the last one that started."""
     for pattern in _FAILURES:
         if found := pattern.search(output):
             return found[1]
@@ -529,7 +529,7 @@ class Copy:
         Path(importlib.util.cache_from_source(str(path))).unlink(missing_ok=True)
 
     def pytest(self, arguments: Sequence[str], seconds: float) -> tuple[int | None, str]:
-        """Run pytest on the copy; return its exit status, None after a timeout, and what it printed."""
+        """Run pytest on the copy, and return its exit status, None after a timeout, and what it printed."""
         environment = {
             **os.environ,
             **{"PYTHONPATH": str(self.folder), "SEMIRING_CACHE_DIR": str(self.cache), "COLUMNS": "200"},
@@ -612,7 +612,7 @@ def run(
     Parameters
     ----------
     mutants : sequence of Mutant
-        The list; excluded mutants are skipped.
+        The list. Excluded mutants are skipped.
     arguments : sequence of str
         Further arguments of pytest.
     tree : Path
@@ -622,12 +622,12 @@ def run(
     jobs : int
         How many mutants run at once, each in its own copy.
     cache : Path, optional
-        The folder of compiled kernels, shared by all mutants; by default a temporary one. This is safe: the name of a
+        The folder of compiled kernels, shared by all mutants, by default a temporary one. This is safe: the name of a
         kernel contains a hash of its source.
     numbers : sequence of int
-        The numbers of the mutants to run; by default all.
+        The numbers of the mutants to run, by default all.
     out : Path, optional
-        A file for the table; each line is written as soon as it is known.
+        A file for the table. Each line is written as soon as it is known.
     """
     chosen = [(n, each) for n, each in enumerate(mutants, 1) if not each.excluded and (not numbers or n in numbers)]
     outcomes: dict[int, Outcome] = {}

@@ -115,7 +115,7 @@ def installation() -> str:
 #: The pages that say from where to clone.
 PAGES = ("README.md", "docs/start.md")
 
-#: The checklist, in its order; ``address`` changes the pages, so that ``clean`` comes after it.
+#: The checklist, in its order. ``address`` changes the pages, so that ``clean`` comes after it.
 STEPS: tuple[Callable[[], str], ...] = (versions, changelog, address, clean, build, description, installation)
 
 

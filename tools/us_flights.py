@@ -34,7 +34,7 @@ def main() -> None:
         airports = {row["AirportID"]: row for row in csv.DictReader(stream)}
     with (source / "routes.csv.gz").open("rb") as packed, gzip.open(packed, "rt", encoding="utf-8") as stream:
         pairs = {(row["SourceID"], row["DestinationID"]) for row in csv.DictReader(stream)}
-    # The flight reports say PBI (West Palm Beach); the package renames it after the airport table's label.
+    # The flight reports say PBI (West Palm Beach). The package renames it after the airport table's label.
     code = {key: {"DJT": "PBI"}.get(row["IATA"], row["IATA"]) for key, row in airports.items()}
     place = {key: (float(row["Latitude"]), float(row["Longitude"])) for key, row in airports.items()}
     routes = sorted((code[a], code[b], round(great_circle(place[a], place[b]))) for a, b in pairs)

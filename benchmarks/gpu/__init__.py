@@ -1,1 +1,1 @@
-"""Measure the library on a GPU; each benchmark prints a table, and needs a GPU."""
+"""Measure the library on a GPU. Each benchmark prints a table, and needs a GPU."""

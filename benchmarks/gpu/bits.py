@@ -3,14 +3,15 @@
     python -m benchmarks.gpu.bits [products] [transposes] [energy] [closures] [components] [peers] [million]
                                   [--sizes 4096 8192 ...]
 
-By events of the device, ahead of which the host enqueues; entries are True with probability ½, which is the density
+Times are by events of the device, ahead of which the host enqueues. Entries are True with probability ½, which is the
+density
 that costs the most power. Closures are computed in place, of random digraphs of 1.2 edges a vertex. Most of their
 vertices reach no vertex or a large part of all vertices. Up to 32768 vertices the result is compared with the closure
 by components.
 
 `transposes`: the panel of 4096 rows that a product makes of its second operand, beside the driver's copy of as many
 bytes. `peers`: by cuBLAS, as PyTorch calls it, and a kernel that packs what is not 0. `energy`: by the counter of the
-GPU, over seconds of products. `million`: 1,000,000 vertices in 116 GiB, by components and by all pairs, some minutes;
+GPU, over seconds of products. `million`: 1,000,000 vertices in 116 GiB, by components and by all pairs, some minutes.
 64 rows of each closure equal breadth-first searches of their own.
 """
 
@@ -201,7 +202,7 @@ def closures(options: argparse.Namespace) -> Table:
 
 
 def components(options: argparse.Namespace) -> Table:
-    """Measure A ← A* in place by strong components and by all n³ pairs; each starts from the edges."""
+    """Measure A ← A* in place by strong components and by all n³ pairs. Each starts from the edges."""
     import cupy
 
     edges, n, rows = _edges(), options.vertices, []

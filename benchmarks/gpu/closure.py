@@ -3,9 +3,10 @@
     python -m benchmarks.gpu.closure [edges-60] [edges-6] [edges-600] [energy] [--sizes 512 ...] [--peers DIR]
 
 Min-plus in float32 on uniform graphs with so many edges a vertex and whole-numbered weights (Buluç, Gilbert, Budak
-2010; Lund, Smith 2010). Before anything is timed its distances are compared with those of the look-ahead kernel. A
+2010, and Lund, Smith 2010). Before anything is timed its distances are compared with those of the look-ahead kernel. A
 method is left out from the size on where n³ growth would take it beyond ``--limit`` seconds. Times in milliseconds:
-medians, by events of the device for what runs there (no look at the data; the host enqueues ahead of it), by the clock
+medians, by events of the device for what runs there (without a scan of the data, and with calls enqueued ahead), by the
+clock
 for the host. The last column: the exponent b of t = a·nᵇ, fitted over the sizes from 1,024 on as in table 3 of Buluç
 et al.
 ``energy``: joules a closure and pairs a joule by the counter of the GPU, over two seconds of closures each, as in
@@ -38,7 +39,8 @@ __all__ = ["main"]
 
 AHEAD = 10.0  # milliseconds that the device waits while the host enqueues a closure
 SIZES = (512, 1024, 2048, 4096, 8192, 16384, 17408)
-Column = tuple[str, Callable[[Any], Callable[[], float]]]  # its title; from the graph on the host to milliseconds
+# its title, and a function from the graph on the host to a measurement in milliseconds
+Column = tuple[str, Callable[[Any], Callable[[], float]]]
 
 
 @cache
@@ -113,7 +115,7 @@ def _scipy_floyd_warshall(A: np.ndarray) -> None:
 
 
 def columns(folder: str | None) -> list[Column]:
-    """Return the methods of the tables; first the look-ahead kernel, with which the others are compared."""
+    """Return the methods of the tables, first the look-ahead kernel, with which the others are compared."""
     result: list[Column] = [
         on_device("`staged`, the look-ahead kernel", lambda A: staged.close(plan(), A, look_ahead=True)),
         *(
@@ -144,7 +146,7 @@ def columns(folder: str | None) -> list[Column]:
 
 
 def _close_by_squaring(A: Any, product: Callable[[Any, Any, Any], None]) -> None:
-    """Compute A ← A* by squaring until nothing changes, with a product alone; the diagonal of A is 0."""
+    """Compute A ← A* by squaring until nothing changes, with a product alone. The diagonal of A is 0."""
     square, known = A.copy(), A
     while True:
         product(known, known, square)

@@ -159,7 +159,7 @@ def operands(row: Row, shape: Shape) -> list[list[Any]]:
 
 @cache
 def rate(row: Row, shape: Shape) -> tuple[float, Launch | None]:
-    """Return T pairs/s and the launch that computed them; None as the launch of a library."""
+    """Return T pairs/s and the launch that computed them, or None for a library."""
     import cupy
 
     from semiring.kernels.cuda import CudaBackend
@@ -272,7 +272,7 @@ def log_peers(options: argparse.Namespace) -> Table:
 
 
 def kermac(term: Callable[[Any], Any], last: Callable[[Any], Any]) -> Callable[[Any, Any], Any] | None:
-    """Multiply tensors of PyTorch by mm-kermac (PyPI), whose sums start at 0; None if it is not installed.
+    """Multiply tensors of PyTorch by mm-kermac (PyPI), whose sums start at 0, or return None if it is not installed.
 
     ``term`` and ``last`` give, for its instructions, the function that adds a term to a sum and that of the end.
     """
@@ -345,7 +345,7 @@ def peers(options: argparse.Namespace) -> Table:
 
 
 def torch_compiled(n: int) -> float | None:
-    """Return T pairs/s of PyTorch's compiler on the broadcast expression; None without PyTorch."""
+    """Return T pairs/s of PyTorch's compiler on the broadcast expression, or None without PyTorch."""
     try:
         import torch
     except ImportError:

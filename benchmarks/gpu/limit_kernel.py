@@ -16,7 +16,7 @@ class LimitKernel(GemmKernel):
 
     @cute.jit
     def __call__(self, address: Int64, iterations: Int32, one: Int32, blocks: Int32) -> None:
-        """Launch the kernel; this method exists for compilation only."""
+        """Launch the kernel. This method exists for compilation only."""
         t = self.tile
         self.kernel(address, iterations, one).launch(
             grid=[blocks, 1, 1],

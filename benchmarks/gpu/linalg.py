@@ -3,7 +3,7 @@
     python -m benchmarks.gpu.linalg [passes] [products] [plus_times] [stacks] [host]
 
 Medians on the current GPU. The yardstick of a pass over memory is CuPy's copy of a matrix in the same run, in bytes
-read and written; that of plus_times is `cupy.matmul`. ``host``: how long calls that wait for nothing keep the host,
+read and written. That of plus_times is `cupy.matmul`. ``host``: how long calls that wait for nothing keep the host,
 which goes on before the device does, and how long they keep the device.
 """
 
@@ -31,7 +31,7 @@ from semiring.arrays.entries import check_entries
 
 
 def seconds(call: Callable[[], Any], label: str | None = None, burst: int = 1) -> float:
-    """Return the seconds of a call on the device and the host, from bursts; ``label`` is set for this library."""
+    """Return the seconds of a call on the device and the host, from bursts. ``label`` is set for this library."""
 
     def calls() -> None:
         for _ in range(burst):

@@ -35,7 +35,7 @@ class Peer:
         self._library = ctypes.CDLL(str(path))
 
     def product(self, function: str = "min_plus_f32") -> Callable[..., None] | None:
-        """Return ``call(A, B, C)`` for C ← A ⊗ B, or None; float32, row-major. For witnesses, W (int32) follows C."""
+        """Return ``call(A, B, C)`` for C ← A ⊗ B in float32, row-major, or None. A witness W (int32) follows C."""
         entry = getattr(self._library, function, None)
         if entry is None:
             return None
@@ -47,7 +47,7 @@ class Peer:
         return call
 
     def closure(self) -> Callable[[Any, Any], None] | None:
-        """Return ``call(A, workspace)`` for A ← A* of int32, in place, or None; see `workspace_bytes`."""
+        """Return ``call(A, workspace)`` for A ← A* of int32, in place, or None. See `workspace_bytes`."""
         entry = getattr(self._library, "close_i32", None)
         if entry is None:
             return None
@@ -77,7 +77,7 @@ class Peer:
 
 
 def peers(folder: str | Path | None) -> Iterator[Peer]:
-    """Return the libraries of a folder, by name; none for None."""
+    """Return the libraries of a folder, by name, and none for None."""
     if folder is not None:
         yield from (Peer(path) for path in sorted(Path(folder).glob("lib*.so")))
 

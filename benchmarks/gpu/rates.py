@@ -53,7 +53,7 @@ def closing(label: str, work: Any, source: Any, semiring: str = "min_plus") -> f
 
 
 def product_rate(semiring: str, dtype: str) -> float:
-    """Return pairs a second of C ← C ⊕ A ⊗ B at n = 8192, with the facts of the closures; NaN in a comparison."""
+    """Return pairs a second of C ← C ⊕ A ⊗ B at n = 8192, with the facts of the closures, or NaN in a comparison."""
     if comparing():
         return float("nan")
     from semiring.kernels import get_backend

@@ -13,7 +13,7 @@ scaling: 65536 on one GPU, 92672 on two, 131072 on four.
 
 ``bits``: random digraphs of 1.5 edges a vertex as packed bits in the memory of the host, without structure analysis. 16
 rows are compared with searches from their vertices. ``paths``: `semiring.shortest_paths` of the matrix in the memory of
-the host, which finds the predecessors; the tree of 64 vertices is added up edge by edge.
+the host, which finds the predecessors. The tree of 64 vertices is added up edge by edge.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ __all__ = ["main"]
 
 METHOD = "blocked_floyd_warshall"
 FLOAT = np.dtype(np.float32)
-_STEP, _MARGIN = 1024, 6 << 30  # rows at a time; bytes that a GPU keeps free
+_STEP, _MARGIN = 1024, 6 << 30  # rows at a time, and bytes that a GPU keeps free
 _BITS, _TREES = 16, 64  # rows and trees that are checked
 _WARM = 8704  # vertices: from there on blocks of pivots are as wide as those of the largest
 Close = Callable[[Any], Any]

@@ -250,7 +250,7 @@ def test_a_number_that_does_not_fit_is_an_error(semiring, sign):
 
 
 def exact_product(x, y, semiring, zero):
-    """Return one entry of a product in exact arithmetic, of values with the caller's zero; None is "no path"."""
+    """Return one entry of a product in exact arithmetic, of values with the caller's zero. None is "no path"."""
     sums = [Fraction(int(a)) + int(b) for a, b in zip(x, y, strict=True) if zero not in (a, b)]
     return (min if semiring is sr.min_plus else max)(sums) if sums else None
 

@@ -28,7 +28,7 @@ def damage(format_="csr", array="indices", index=0, value=3):
 def with_keys(*keys):
     A = sp.dok_array((3, 3))
     for key in keys:
-        A._dict[key] = 1.0  # SciPy checks what is assigned; a pickle, or code like this, goes past that
+        A._dict[key] = 1.0  # SciPy checks assignments, but not a pickle, nor code like this
     return A
 
 

@@ -1,7 +1,7 @@
 """Test the kernel contract by one suite for every backend, semiring, dtype and storage of the validity matrix.
 
 The matrix is ``semiring.dtypes``. The expected values come from `oracles`, which writes every semiring down again. The
-data are chosen so that equality is exact (small integers held in floats, powers of two, eighths); only log_plus has a
+data are chosen so that equality is exact (small integers held in floats, powers of two, eighths). Only log_plus has a
 tolerance.
 """
 
@@ -124,7 +124,7 @@ def declared_groups(backend):
 
 
 def every_backend():
-    """Return every backend; of the one that needs a device, an instance that only declares, which needs no device."""
+    """Return every backend. The one that needs a device is an instance that only declares, which needs none."""
     return [*(get_backend(name) for name in sorted(BACKENDS)), object.__new__(CudaBackend)]
 
 
@@ -136,7 +136,7 @@ def test_a_backend_has_what_it_declares(backend):
 
 
 def test_which_groups_are_declared():
-    """The fallback declares no group; only the CPU declares sequences; only the GPU declares streams, passes and
+    """The fallback declares no group. Only the CPU declares sequences, and only the GPU declares streams, passes and
     graphs."""
     both = {"products", "closures", "paths"}
     assert {backend.name: set(declared_groups(backend)) for backend in every_backend()} == {

@@ -30,7 +30,7 @@ SIZES = quick(
 
 
 def graph(rng, kind, n):
-    """Return weights of min-plus of both signs, without cycles below 0; ∞ for no edge."""
+    """Return weights of min-plus of both signs, without cycles below 0, with ∞ for no edge."""
     heights = 5 * rng.random(n)
     A = rng.random((n, n)) + heights - heights[:, None]
     order = rng.permutation(n)

@@ -67,7 +67,7 @@ class WithLanes:
         return SimpleNamespace(done=True)
 
 
-#: Of the lanes: the first of them that has a task ready goes on; or at random, from a seed.
+#: The lane that continues: the first that has a task ready, or a random one, from a seed.
 ORDERS = [(0, 1, 2, 3, 4), (4, 3, 2, 1, 0), (4, 0, 1, 2, 3), (3, 4, 0, 2, 1), (2, 4, 1, 0, 3), 0, 1, 2]
 
 

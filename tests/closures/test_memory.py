@@ -60,7 +60,7 @@ def in_place(semiring="min_plus", **options):
     return lambda A: sr.closure(A, semiring, out=A, **options)
 
 
-#: What is called on what of n vertices; the most that it may have beside its operands, in matrices, result included.
+#: A function, its operand of n vertices, and the most memory beside the operands, in matrices, result included.
 ON_THE_HOST = {
     "closure": (in_place(), weights, N, PANELS),
     "closure, unchecked": (in_place(check=False), weights, N, PANELS),

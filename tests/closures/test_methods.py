@@ -43,7 +43,7 @@ def series(engine, A):
 
 @pytest.fixture
 def register_temporarily():
-    """Return `register_method`; the methods are unregistered after the test."""
+    """Return `register_method`. The methods are unregistered after the test."""
     names = []
 
     def register(name, method, **traits):
@@ -314,7 +314,7 @@ def methods_package(monkeypatch, tmp_path):
 
 
 def test_methods_of_other_packages(methods_package, graph):
-    """Methods of other packages are listed, and imported on first use; they do not replace methods of the library."""
+    """Methods of other packages are listed, and imported on first use. They do not replace methods of the library."""
     assert set(METHODS) == {"auto", *BUILT_IN, *STRUCTURAL, "theirs", "theirs_too", "number", "gone"}
     assert "others_methods" not in sys.modules
     np.testing.assert_array_equal(sr.closure(graph, method="theirs"), sr.closure(graph, method="rkleene"))

@@ -65,7 +65,7 @@ def minimal(start, step, accepts, letters):
 
 
 class Languages:
-    """Regular languages over some letters; letter (u, v) is an edge."""
+    """Regular languages over some letters. Letter (u, v) is an edge."""
 
     idempotent, absorptive, selective, divergence, tropical, given_star = True, False, False, None, None, None
 
@@ -154,7 +154,7 @@ class SimplePaths:
         return self.one
 
     def walks(self, i, j):
-        """The simple paths, each as its edges; nothing but the empty path from a vertex to itself."""
+        """Return the simple paths, each as its edges. A vertex has only the empty path to itself."""
         vertices = {vertex for name in self.names for vertex in name} - {i, j}
         found = set()
         for count in range(len(vertices) + 1):
@@ -238,7 +238,7 @@ class NumberedAlgebra:
                 C[i, j] = self.plus(int(C[i, j]), self.times(int(A[i, k]), int(B[k, j])))
 
     def close_block(self, plan, A):
-        """Close a single entry by its star; a larger block would use Lehmann's elimination, which floyd_warshall
+        """Close a single entry by its star. A larger block would use Lehmann's elimination, which floyd_warshall
         proves."""
         assert len(A) <= 1, "the algorithm is to be proved, not the kernel of a block"
         for i in range(len(A)):

@@ -43,7 +43,7 @@ def close_by_strips(tmp_path):
 
 
 def weights(rng, n, name, dtype):
-    """Return weights; those of max_plus need no shift, and their pivots are those of the negated weights."""
+    """Return weights, which need no shift in max_plus, where their pivots are those of the negated weights."""
     A = rounding_matrix(rng, n, name, dtype)
     if name == "max_plus":
         present = sr.max_plus.zero_for(A.dtype) != A
@@ -52,7 +52,7 @@ def weights(rng, n, name, dtype):
 
 
 def check_paths(D, P, A, name, *, exact=True):
-    """Check that every path follows edges of A and is as long as its distance; of large matrices, a sample."""
+    """Check that every path follows edges of A and is as long as its distance, in a sample for large matrices."""
     semiring, n = sr.as_semiring(name), len(A)
     zero, found = semiring.zero_for(A.dtype), sr.Paths(D, sr.as_semiring(name), pivots=P)
     for i in range(n) if n < 34 else range(0, n, 6):

@@ -78,7 +78,7 @@ def watch(monkeypatch, owner, name, tell):
 
 @pytest.fixture
 def rule_calls(monkeypatch):
-    """Return a list of the calls that rules run for; plans are not verified, which runs the rules on every call."""
+    """Return a list of the calls that rules run for. Plans are not verified, which runs the rules on every call."""
     calls = []
     monkeypatch.setattr(planner, "verify", False)
     watch(monkeypatch, planner, "_make_plan", lambda found, call: calls.append(call))
@@ -392,7 +392,8 @@ def answer(work):
 
 
 def same_however_called(A, name, plans, rule_calls, **options):
-    """Hold first, repeated, explained and profiled calls to one answer and one plan; return whether there is one."""
+    """Hold first, repeated, explained and profiled calls to one answer and one plan, and return whether there is
+    one."""
     given, runs = bits_of(A), []
 
     def run(call):
@@ -825,7 +826,7 @@ def test_few_frames_and_files_between_a_call_and_its_kernels(rng, monkeypatch, t
 
 @pytest.mark.full
 def test_bfloat16_of_both_signs_in_place_with_predecessors(rng):
-    """Matrices of bfloat16 are closed in float32 and rounded once; predecessors are those before rounding."""
+    """Matrices of bfloat16 are closed in float32 and rounded once. Predecessors are those before rounding."""
     A = shift_by_potentials(rng, matrix(rng, 12, "max_plus", "float32", 0.5), "max_plus").astype(ml_dtypes.bfloat16)
     assert (A > 0).any()
     assert (A < 0).any()

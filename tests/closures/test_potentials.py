@@ -204,7 +204,7 @@ def test_a_cycle_beside_a_part_on_another_scale(n, method):
 @pytest.mark.parametrize("n", [3, 200])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_sums_that_leave_the_range_of_a_float(n, dtype, method):
-    """A sum out of range is an error, not a NaN and not "no path"; a sum just inside is a distance."""
+    """A sum out of range is an error, not a NaN and not "no path". A sum just inside is a distance."""
     largest = np.finfo(dtype).max
     A = np.full((n, n), np.inf, dtype)
     A[0, 1], A[1, 2] = -largest, -largest

@@ -24,7 +24,7 @@ def asked_once(monkeypatch):
 
 @pytest.fixture
 def register_temporarily():
-    """Yield `register_rule`; the rules are unregistered after the test."""
+    """Yield `register_rule`. The rules are unregistered after the test."""
     before = set(rules_in_order())
     yield register_rule
     for each in rules_in_order():
@@ -33,7 +33,7 @@ def register_temporarily():
 
 
 class HalfEntries(EntryMap):
-    """An entry map that halves every weight exactly; ∞ stays itself."""
+    """An entry map that halves every weight exactly. ∞ stays itself."""
 
     may_change_numbers = True
 

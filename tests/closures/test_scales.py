@@ -33,7 +33,7 @@ def close(A, semiring):
 
 
 def exact_closure(A, semiring):
-    """Return best products as fractions by Floyd's algorithm, 0 for no path; None if a cycle gains exactly."""
+    """Return best products as fractions by Floyd's algorithm, 0 for no path, or None if a cycle gains exactly."""
     n, most = len(A), semiring is max_times
     D = [[Fraction(0) if x in (0, np.inf) else Fraction(x) for x in row] for row in A.astype(float).tolist()]
     for i in range(n):

@@ -233,7 +233,7 @@ def test_paths_through_bottlenecks(rng, of_few):
     ("part", "words_per_edge"), quick(lambda part, _: part == 0.1, [(0.0, 16), (0.1, 16), (1e9, 16), (0.1, 1)])
 )
 def test_rows_of_bits_are_joined(rng, of_few, part, words_per_edge, monkeypatch):
-    """R-Kleene closes every row if no joins are allowed, and none if all are; edges may be in lists."""
+    """R-Kleene closes every row if no joins are allowed, and none if all are, also with edges in lists."""
     monkeypatch.setattr(sys.modules["semiring.algorithms.joined_rows"], "_MAX_JOINS", part)
     monkeypatch.setattr(algorithm, "_WORDS_PER_EDGE", words_per_edge)
     dual = sr.Semiring("dual", "x & y", "x | y", True, False, dtypes=("bool",))

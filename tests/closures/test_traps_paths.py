@@ -133,7 +133,7 @@ def test_a_cycle_too_slight_to_see_but_not_explained_by_rounding():
 @pytest.mark.parametrize("method", ["auto", *METHODS])
 @pytest.mark.parametrize("seed", quick(lambda seed: seed == 0, range(4)))
 def test_height_differences_on_a_grid_have_no_negative_cycle(seed, method):
-    """Each cycle weighs zero. SciPy reports a negative cycle and networkx returns -3.8e12; this library errs below
+    """Each cycle weighs zero. SciPy reports a negative cycle and networkx returns -3.8e12. This library errs below
     1e-13."""
     A, heights = height_difference_grid(10, 10, seed=seed)
     D = closure(A, method=method)

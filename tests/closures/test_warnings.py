@@ -77,7 +77,7 @@ def test_the_zero_of_another_convention_is_warned_of_once_with_the_mend(matrix, 
         warnings.simplefilter("default")
         for _ in range(3):
             function(matrix)
-    # Python shows a warning of one text and line once; what a first call imports may make it forget that it did.
+    # Python shows a warning of one text and line once. What a first call imports may make it forget that it did.
     (text,) = {str(warning.message) for warning in caught}
     assert {(warning.category, warning.filename) for warning in caught} == {(SuspiciousWeightsWarning, __file__)}
     assert len({warning.lineno for warning in caught}) == 1

@@ -128,7 +128,7 @@ def graphs(draw, max_vertices=6):
 
 
 def check_paths(D, P, edges, sources) -> None:
-    """Check that each row of predecessors is a tree whose paths weigh what D says; none where D is ∞."""
+    """Check that each row of predecessors is a tree whose paths weigh what D says, without paths where D is ∞."""
     for source, distances, before in zip(sources, D, P, strict=True):
         for vertex in range(len(before)):
             weight, at, steps = 0.0, vertex, 0

@@ -86,7 +86,7 @@ def convert(G, weight):
 
 
 def assert_same(actual, expected, exact=True) -> None:
-    """Check for equality, and for Python's own types where NetworkX returns them; floats up to rounding unless
+    """Check for equality, and for Python's own types where NetworkX returns them. Floats agree up to rounding, unless
     ``exact``."""
     if isinstance(expected, dict):
         assert isinstance(actual, dict)

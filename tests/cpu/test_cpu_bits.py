@@ -65,7 +65,7 @@ def random_truths(rng, m, n, density=0.5):
 
 
 def check_product(semiring, a, b, c, threads=1):
-    """Check both products against the oracle; the operands and the tail bits stay as they are."""
+    """Check both products against the oracle. The operands and the tail bits stay as they are."""
     A, B, C = pack(a), pack(b), pack(c)
     bits.multiply_add(make_plan(semiring, threads), C, A, B)
     np.testing.assert_array_equal(C.unpack(), ORACLES[semiring](c, a, b))

@@ -53,7 +53,7 @@ TILE = (
 
 
 def compile_count(folder, program=PRODUCT, **environment):
-    """Return the number of native functions that a new process compiles; the tile is one."""
+    """Return the number of native functions that a new process compiles. The tile is one."""
     result = subprocess.run(
         [sys.executable, "-W", "error", "-c", f"{COUNT}{program}\nprint(len(compiled))"],
         env={**os.environ, "SEMIRING_CACHE_DIR": str(folder), "NUMBA_OPT": "0", **environment},

@@ -505,7 +505,7 @@ def compiled_kernels(folder, cache_folder):
     return int(result.stdout)
 
 
-@pytest.mark.exhaustive  # a key of each kernel is tested above; this runs the kernels
+@pytest.mark.exhaustive  # a key of each kernel is tested above, while this test runs the kernels
 def test_edited_comments_recompile_nothing_and_an_edited_operation_what_is_made_of_it(tmp_path):
     copy = tmp_path / "semiring"
     shutil.copytree(FOLDER, copy, ignore=shutil.ignore_patterns("__pycache__"))

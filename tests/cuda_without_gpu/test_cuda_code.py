@@ -60,7 +60,7 @@ SPILLED = {"float16": 8, "bfloat16": 8, "bits": 90, "pivots": 4}
 #: The kernels of the full tier: every class of kernel, and of products one each of those that differ most.
 FULL = ("float32 non-negative", "bits", "plus_times as written", "pivots", "search", "fold of parts")
 
-#: What is compiled for which architecture; the first is what the speeds were measured on.
+#: The kernels of each architecture. The speeds were measured on the first architecture.
 TARGETS = {
     "sm_90a": list(KERNELS),
     "sm_80": ["float32 any sign", "float16"],
@@ -69,7 +69,7 @@ TARGETS = {
 
 
 def by_tier(rows):
-    """Return the rows of a table by architecture and kernel; of the measured architecture, few kernels are full."""
+    """Return the rows of a table by architecture and kernel. Few kernels of the measured architecture are full."""
     return full(lambda target, name, *_: target == "sm_90a" and name in FULL, rows)
 
 

@@ -202,7 +202,7 @@ def test_look_ahead(name, dtype, n, expected, spills):
     assert shape.shared_bytes(make_plan(CATALOGUE[name], dtype).dtype.itemsize) <= (227 << 10) // shape.blocks
     code = instructions(cubin)
     assert all(code[instruction] >= count for instruction, count in expected.items())
-    assert code["DSETP"] <= code["DADD"] + 64  # one comparison drops a NaN too; the diagonal meets 1
+    assert code["DSETP"] <= code["DADD"] + 64  # one comparison drops a NaN too, and the diagonal meets 1
     assert code["LDGSTS"] >= 4  # the copies are asynchronous
     assert not code["FFMA"]  # nothing is contracted
 

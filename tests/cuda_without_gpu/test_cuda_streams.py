@@ -68,7 +68,7 @@ def streams(main):
 
 @pytest.fixture
 def backend(streams):
-    """Return the backend without kernels; cuBLAS takes plus_times."""
+    """Return the backend without kernels, where cuBLAS takes plus_times."""
     backend = object.__new__(CudaBackend)
     backend._classical = SimpleNamespace(supports=lambda plan: plan.semiring.name == "plus_times")
     backend._closing = importlib.import_module("semiring.kernels.cuda.closing")
@@ -167,7 +167,7 @@ def test_products_of_cublas_keep_to_one_stream_and_are_not_recorded(backend, mai
     ("dtype", "has_look_ahead"), [("float32", True), ("float64", False), ("int64", False), ("int16", True)]
 )
 def test_a_device_that_grants_little_shared_memory(backend, monkeypatch, dtype, has_look_ahead):
-    """A device with 48 KiB cannot hold elements of 8 bytes; few rows are closed in the registers of one block anywhere.
+    """A device with 48 KiB cannot hold elements of 8 bytes. Few rows are closed in the registers of one block anywhere.
 
     The 99 KiB of consumer cards are too few for the look-ahead kernel on elements of 8 bytes, and enough for two
     launches a stage.

@@ -1,6 +1,6 @@
 """Test the host side of linear algebra on a GPU without a GPU: `fake_cupy` replaces CuPy.
 
-Which arrays go where, what waits and what does not, how stacks are cut into launches; and the arithmetic of the look at
+The tests check where arrays go, which calls wait, how stacks are cut into launches, and the arithmetic of the scan of
 the entries. The same functions run on a device in `test_gpu_linalg`.
 """
 

@@ -16,7 +16,7 @@ _TYPES = {"bool": "bool", "uint32": "unsigned", "int64": "long long"}
 
 @pytest.fixture
 def on_host(monkeypatch):
-    """Run CuPy's arrays and kernels of one element a thread on the host; ``raw`` arrays are read in C order."""
+    """Run CuPy's arrays and kernels of one element a thread on the host. ``raw`` arrays are read in C order."""
 
     def elementwise(inputs, output, code, name):
         _, raw_type, raw = inputs.split(", ")[0].split()

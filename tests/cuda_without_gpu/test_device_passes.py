@@ -41,7 +41,7 @@ def aligned_array(shape, dtype, offset=0):
 
 @pytest.fixture
 def launches(monkeypatch):
-    """Run the passes on the host; record (name, rows) of every dense launch, and of NumPy's loops their name."""
+    """Run the passes on the host, and record (name, rows) of every dense launch, and of NumPy's loops their name."""
     calls, compiled = [], {}
     named = {which.name: which for which in vars(kernels).values() if isinstance(which, passes.Pass)}
 

@@ -52,7 +52,7 @@ def kernel_cache():
 
 @pytest.fixture
 def device(monkeypatch, kernel_cache):
-    """Replace arrays and kernels of a GPU by those of the host; return the list of the arrays in transfer."""
+    """Replace arrays and kernels of a GPU by those of the host, and return the list of the arrays in transfer."""
     coming = []
 
     def bring(x):
@@ -99,7 +99,7 @@ def device(monkeypatch, kernel_cache):
 
 
 def graph(rng, n, name, dtype, *, symmetric=False):
-    """Return few edges near one another, of small whole numbers; in plus_times and log_plus, walks converge."""
+    """Return few edges near one another, of small whole numbers. In plus_times and log_plus, walks converge."""
     rows = np.repeat(np.arange(n), 2)
     columns = (rows + rng.integers(1, 5, rows.size)) % n
     values = rng.integers(1, 9, rows.size)

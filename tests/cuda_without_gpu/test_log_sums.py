@@ -91,7 +91,7 @@ def add_splits(kernels, sums, A, B, C, reads, backwards=False, is_open=1):
 
 
 def exactly(A, B):
-    """Return all a + b, their maxima and log Σ exp, of (…, m, k) and (…, k, n); infinity less infinity is no path."""
+    """Return all a + b, their maxima and log Σ exp, of (…, m, k) and (…, k, n). Infinity less infinity is no path."""
     with np.errstate(invalid="ignore"):
         terms = A.astype(float)[..., None] + B.astype(float)[..., None, :, :]
     terms = np.where(np.isnan(terms), -INF, terms)

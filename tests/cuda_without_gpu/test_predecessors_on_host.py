@@ -53,7 +53,7 @@ def predecessors(
     drop_bounded_edges=False,
     longest=99,
 ):
-    """Search as `find_predecessors` does; return (pred, how many rows were repaired, failed).
+    """Search as `find_predecessors` does, and return (pred, how many rows were repaired, failed).
 
     drop_bounded_edges: leave out edges that end no path. longest: the length up to which a list is sorted. See
     `semiring.kernels.cuda.predecessors.search`.

@@ -47,7 +47,7 @@ COMING = {
 
 @pytest.fixture
 def host(monkeypatch):
-    """Replace kernels and arrays of a device by those of the host; record how they run, and what they did."""
+    """Replace kernels and arrays of a device by those of the host, and record how they run, and what they did."""
     seen = SimpleNamespace(backwards=False, races=[], launches=[], compiled={}, looks=True)
 
     def kernel(file, name, arithmetic, defines, shared_bytes):
@@ -187,7 +187,7 @@ def test_the_first_pivot_without_a_star_is_named(host, n, monkeypatch):
 
 @pytest.mark.full
 def test_one_matrix_goes_the_way_that_is_fastest(host, rng, monkeypatch):
-    """Elements of 8 bytes take two launches a stage, except beside products or with a named kernel; few rows take
+    """Elements of 8 bytes take two launches a stage, except beside products or with a named kernel. Few rows take
     one."""
     host.looks, others = False, []
     monkeypatch.setattr(kernels, "max_shared_memory", lambda: 227 << 10)

@@ -47,7 +47,7 @@ def test_every_column_of_the_factor_is_inside_its_supernode(rng, n, ordering):
             pivots = range(a.pivot_starts[s], a.pivot_starts[s + 1])
             rows = a.rows[a.row_starts[s] : a.row_starts[s + 1]].tolist()
             assert rows == sorted(set(rows))
-            assert rows == sorted(below[pivots[-1]])  # of the last pivot exactly; of the others at least
+            assert rows == sorted(below[pivots[-1]])  # exact for the last pivot, a superset for earlier pivots
             assert all(a.supernode_of[p] == s for p in pivots)
             assert (a.parents[s] == a.supernode_of[rows[0]]) if rows else (a.parents[s] == -1)
             for p in pivots:

@@ -281,7 +281,7 @@ def test_a_loop_below_zero_is_a_negative_cycle():
 
 
 def exact_distances(n, edges):
-    """Compute distances by Bellman–Ford in fractions; the graph has no negative cycles."""
+    """Compute distances by Bellman–Ford in fractions. The graph has no negative cycles."""
     D = np.full((n, n), None)
     for source, row in enumerate(D):
         row[source] = Fraction(0)

@@ -69,7 +69,7 @@ def test_the_cheaper_way_is_taken(rng):
 
 
 def test_a_wide_pivot_block_comes_in_slices(rng, way):
-    """Labels of 32 pivots are computed together in float64; the last supernode of a dense graph has 90."""
+    """Labels of 32 pivots are computed together in float64. The last supernode of a dense graph has 90."""
     A = rng.integers(1, 99, (90, 90)).astype(float)
     sources, targets = rng.integers(0, 90, (2, 500))
     assert np.array_equal(sr.factor(A).distances(sources, targets), sr.closure(A)[sources, targets])

@@ -5,8 +5,8 @@
     compute-sanitizer --tool racecheck --error-exitcode 1 python tests/gpu/sanitize_bits.py
     compute-sanitizer --tool synccheck --error-exitcode 1 python tests/gpu/sanitize_bits.py
 
-Arguments are the parts to run: see `PARTS`; without any, all of them. Run it once without the sanitizer before: what
-compiles then is taken from disk, and the sanitizer sees kernels alone.
+Arguments are the parts to run: see `PARTS`. Without any, all of them run. Run it once without the sanitizer before. The
+kernels then come from disk, and the sanitizer does not see their compilation.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     compute-sanitizer --tool memcheck --report-api-errors no --error-exitcode 1 python tests/gpu/sanitize_staged.py
     compute-sanitizer --tool racecheck --error-exitcode 1 python tests/gpu/sanitize_staged.py
 
-Arguments are the parts to run: see `PARTS`; without any, all of them. Run it once without the sanitizer before. The
+Arguments are the parts to run: see `PARTS`. Without any, all of them run. Run it once without the sanitizer before. The
 kernels then come from disk, and the sanitizer does not see their compilation. racecheck checks shared memory.
 test_staged_on_host.py shows that no thread block of a launch reads what another block of it writes, so small matrices
 suffice here.

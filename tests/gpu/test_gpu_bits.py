@@ -53,7 +53,7 @@ def embed(words, left_words, right_words):
 
 @pytest.mark.parametrize("seed", range(60))
 def test_products_of_every_shape(seed, tensor_cores):
-    """Each seed draws six shapes, views at any word, C read or not, ⊕ or and xor; no word around C changes."""
+    """Each seed draws six shapes, views at any word, C read or not, ⊕ or and xor. No word around C changes."""
     rng = np.random.default_rng(seed)
     for i in range(6):
         name, accumulate = ("boolean", "xor_and")[(seed + i) % 2], bool(rng.integers(2))

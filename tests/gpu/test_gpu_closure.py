@@ -201,7 +201,7 @@ def test_float16_is_closed_in_float32_and_rounded_once(rng, cupy, name):
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_cycles_that_gain_by_the_rounding_of_halves_are_none(rng, cupy, dtype):
-    """Such cycles are accepted as on the host, alone and in a stack; a cycle that gains by more is not."""
+    """Such cycles are accepted as on the host, alone and in a stack. A cycle that gains by more is not."""
     dtype = np.dtype(dtype if dtype == "float16" else pytest.importorskip("ml_dtypes").bfloat16)
     for n in (2, 40, 300, 1100):
         heights, sizes = 10 * rng.normal(size=n), rng.random(n) + 0.1
@@ -252,7 +252,7 @@ CAPTURED = {
 
 @pytest.mark.parametrize("case", CAPTURED)
 def test_nothing_waits_without_a_check(rng, cupy, case):
-    """A closure is captured into a graph, which a wait would break; launched twice, it computes anew."""
+    """A closure is captured into a graph, which a wait would break. Launched twice, it computes anew."""
     n, name, dtype, options = CAPTURED[case]
     first, second = (matrix(rng, n, name, dtype, density=min(1, 4 / n)) for _ in range(2))
     A = cupy.asarray(first)

@@ -25,7 +25,7 @@ CASES = [
 
 
 def graph(rng, side, name, dtype, *, symmetric=False):
-    """Return the streets of towns side by side; in plus_times and log_plus sums over walks converge."""
+    """Return the streets of towns side by side. In plus_times and log_plus sums over walks converge."""
     at = np.arange(side * side).reshape(side, side)
     tails = np.concatenate([at[:, :-1].ravel(), at[:-1].ravel()])
     heads = np.concatenate([at[:, 1:].ravel(), at[1:].ravel()])

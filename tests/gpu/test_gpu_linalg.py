@@ -541,7 +541,7 @@ CAPTURED = {
 
 @pytest.mark.parametrize("call", CAPTURED)
 def test_nothing_waits_without_a_check(call, cp, rng):
-    """A call is captured into a graph, which a wait or a copy to the host would break; replayed, it computes anew.
+    """A call is captured into a graph, which a wait or a copy to the host would break. Replayed, it computes anew.
 
     The memory that it had for a while is the graph's: of a pool that nothing else takes from.
     """

@@ -327,7 +327,8 @@ print("cutlass.cute" in sys.modules)
 
 
 def test_kernels_are_kept_on_disk(tmp_path):
-    """A second process compiles nothing; a damaged entry is a miss; several processes may fill the cache at once."""
+    """A second process compiles nothing. A damaged entry is a miss, and several processes may fill the cache at
+    once."""
 
     def start():
         environment = os.environ | {"SEMIRING_CACHE_DIR": str(tmp_path)}

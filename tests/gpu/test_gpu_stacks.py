@@ -132,7 +132,7 @@ def test_weights_of_both_signs_and_errors(rng, cupy):
 
 
 def test_nothing_waits_without_a_check(rng, cupy):
-    """A closure is captured into a graph, which a wait would break; launched twice, it computes anew."""
+    """A closure is captured into a graph, which a wait would break. Launched twice, it computes anew."""
     for name, dtype, n in (("min_plus", "float32", 257), ("max_min", "float32", 192), ("boolean", "bool", 200)):
         (first, expected), (second, others) = (stack_of(rng, 4, n, name, dtype) for _ in range(2))
         A, pool = cupy.asarray(first), cupy.cuda.MemoryPool()

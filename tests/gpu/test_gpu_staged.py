@@ -52,7 +52,7 @@ def matrix(rng, name, dtype, n):
 
 
 def agree(actual, expected, semiring):
-    """Check for identical bits; inexact functions (exp, log) and contracted sums agree to rounding."""
+    """Check for identical bits. Inexact functions (exp, log) and contracted sums agree to rounding."""
     __tracebackhide__ = True
     if semiring.idempotent or actual.dtype.kind != "f":
         np.testing.assert_array_equal(actual, expected)
@@ -151,7 +151,7 @@ CLOSURES = [
     ("boolean", "bool"),
     ("lukasiewicz", "float32"),
 ]
-AWKWARD = {"look_ahead": (0, 1, 63, 65, 127, 128, 193, 260)}  # in stages of 64; those of papers are 32 or less
+AWKWARD = {"look_ahead": (0, 1, 63, 65, 127, 128, 193, 260)}  # in stages of 64, while stages of papers are 32 or less
 EVERY_KERNEL = ("look_ahead", *papers.KERNELS)
 
 

@@ -163,7 +163,7 @@ def test_memory_grows_with_the_root_of_the_steps(rng):
         sequences.pull_back(given, borders, np.ones((rows, 1, n)), steps, sr.log_plus)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert peaks[1] < 5 * peaks[0]  # 16 times as many steps; their states alone are 16 MiB
+    assert peaks[1] < 5 * peaks[0]  # 16 times as many steps, whose states alone are 16 MiB
     assert peaks[1] < 1600 * rows * n * 8 / 2
     assert [len(run) for run in segments(10)] == [4, 4, 2]
     assert segments(0) == []

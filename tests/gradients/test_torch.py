@@ -539,7 +539,7 @@ def test_cycles_that_gain_by_the_rounding_of_halves_are_none(rng, dtype):
 def test_cycles_of_halves_have_gradients(rng, dtype):
     """A⁺ equals that without a gradient, on its diagonal up to what the rounding of the weights explains."""
     heights, epsilon = torch.from_numpy(8 * rng.random(40)), torch.finfo(dtype).eps
-    for least in (0.0, 0.5):  # cycles that gain by the rounding of halves alone; none
+    for least in (0.0, 0.5):  # with cycles that gain by rounding alone, and without
         given = least + torch.from_numpy(rng.random((40, 40))) / 50 + heights[:, None] - heights
         A = given.to(dtype).requires_grad_()
         found, expected = differentiable.closure(A, reflexive=False), sr.closure(A.detach(), reflexive=False)

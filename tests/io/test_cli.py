@@ -56,7 +56,7 @@ Zürich,1,-6
 
 @pytest.fixture
 def run(capsys):
-    """Run the command; the exit code and what it printed."""
+    """Return a function that runs the command and returns the exit code, the output and the errors."""
 
     def command(*words):
         code = cli.main([str(word) for word in words])

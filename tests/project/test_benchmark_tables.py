@@ -60,7 +60,7 @@ PARTLY = {
     ("benchmarks.structure", "graphs"): "Dijkstra",  # takes sparse matrices only
 }
 
-#: Modules whose kernels are compiled whatever the backend; the others run on plain NumPy.
+#: Modules whose kernels are compiled whatever the backend. The remaining modules run on plain NumPy.
 COMPILED = ("benchmarks.larger", "benchmarks.papers")
 #: Benchmarks that compile many kernels: the exhaustive tier's.
 COMPILING = ("benchmarks.factor", "benchmarks.structure", "benchmarks.peers")
@@ -83,7 +83,7 @@ def partly(module, name):
 
 
 def test_no_benchmark_is_forgotten():
-    """Every benchmark has a test; those of ranks are in ``test_benchmarks_on_ranks.py``."""
+    """Every benchmark has a test, the benchmark of ranks in ``test_benchmarks_on_ranks.py``."""
     assert {*TINY, "benchmarks.mpi"} == set(table_checks.scripts())
 
 

@@ -95,7 +95,7 @@ def test_plots_show_the_data(name, tmp_path):
 
 
 def assert_same_picture(picture: Path) -> None:
-    """Check for the same words and size; versions of matplotlib differ in the last digits of outlines."""
+    """Check for the same words and size. Versions of matplotlib differ in the last digits of outlines."""
     kept, advice = PICTURES / picture.name, f"{picture.name} is behind: python -m tools.pages"
     if picture.suffix == ".svg":
         assert drawn_text(picture.read_text("utf-8")) == drawn_text(kept.read_text("utf-8")), advice
@@ -240,7 +240,7 @@ def test_commands_of_a_page_print_what_they_show(page):
 
 
 def modules_with_examples() -> list[str]:
-    """Return the modules whose text shows an example, but for those of GPUs; none of them is imported."""
+    """Return the modules whose text shows an example, except those of GPUs. None of them is imported."""
     package = ROOT / "semiring"
     found = []
     for path in sorted(package.rglob("*.py")):

@@ -19,7 +19,7 @@ from tiers import full
 
 ROOT = Path(__file__).parents[2] / "semiring"
 
-#: The layers, lowest first. A module imports from its own layer and from those below; no modules import in a circle.
+#: The layers, lowest first. A module imports from its own layer and from those below. No modules import in a circle.
 LAYERS = [
     {"advice", "deprecated"},
     {"errors"},
@@ -108,7 +108,7 @@ def runs_later(node: ast.AST) -> bool:
 
 @functools.cache
 def parse(text: str) -> ast.Module:
-    """Return the syntax tree of a source text; several tests walk the same one."""
+    """Return the syntax tree of a source text. Several tests walk the same one."""
     return ast.parse(text)
 
 
@@ -201,10 +201,10 @@ def test_algorithms_know_no_device():
 
 
 def circle(modules: Mapping[str, Path]) -> list[str]:
-    """Return modules that import each other in a circle, the first one again at the end; empty if there is none.
+    """Return modules that import each other in a circle, the first one again at the end, or [] if there is none.
 
     What is imported inside a function counts: put off, an arrow still points back. What annotations alone need does
-    not, as it never runs; a package counts as imported before its modules.
+    not, as it never runs. A package counts as imported before its modules.
     """
     graph = {
         name: {target for target, _ in imports(path, name, unless=for_types_alone) if target in modules} - {name}

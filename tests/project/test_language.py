@@ -15,7 +15,7 @@ from tools import language
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("semiring", "_semiring_networkx")
 
-#: How many places of each check a folder may have; `python -m tools.language --limits` prints the present numbers.
+#: How many places of each check a folder may have. `python -m tools.language --limits` prints the present numbers.
 #: A limit may only fall, and a folder without a limit has none.
 LIMITS: dict[str, dict[str, int]] = {
     "summary": {

@@ -73,7 +73,7 @@ def test_the_command_on_a_matrix_in_a_file(tmp_path, rng):
 
 @pytest.mark.parametrize("size", [1, 3])
 def test_the_command_broadcasts_rows(graph, tmp_path, rng, size):
-    """Bertoldi's algorithm closes a network, and a file to a file; with one rank it is a method of one process."""
+    """Bertoldi's algorithm closes a network, and a file to a file. With one rank it is a method of one process."""
     expected, out = sr.closure(sr.io.read(graph).matrix), tmp_path / "D.npy"
     words = "-m", "semiring", "closure"
     code, _, errors = run(size, *words, graph, "-o", out, "--method", "row_broadcast", "--device", "cpu")

@@ -25,7 +25,7 @@ COLUMNS = ("tests", "wall", "CPU", *COMPILERS)
 
 
 class CompilationTimer:
-    """The seconds of each compiler in this process; an inner compilation counts as part of the outer one."""
+    """The seconds of each compiler in this process. An inner compilation counts as part of the outer one."""
 
     def __init__(self) -> None:
         self.seconds = dict.fromkeys(COMPILERS, 0.0)
@@ -37,7 +37,7 @@ class CompilationTimer:
         self._stack().append((compiler, name, perf_counter()))
 
     def end(self) -> None:
-        """Close the innermost compilation of this thread; the outermost one is counted."""
+        """Close the innermost compilation of this thread. The outermost one is counted."""
         stack = self._stack()
         if not stack:
             return

@@ -104,7 +104,7 @@ class HostKernels:
 
         Return the races between blocks as tuples (array, element, is_write, by, other). ``array`` is the number of the
         array among the arguments, and ``element`` the index in its memory. The two blocks touched the element
-        unordered; ``is_write`` says whether the last one wrote. ``seed`` draws the order in which blocks take turns.
+        unordered. ``is_write`` says whether the last one wrote. ``seed`` draws the order in which blocks take turns.
         """
         sizes = [ctypes.c_uint(size) for size in (*grid, *block)]
         together = ctypes.c_uint(grid[0] * grid[1] * grid[2] if cooperative else 1)

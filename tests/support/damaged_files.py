@@ -2,7 +2,7 @@
 
 Each file is a small valid one with some bytes, numbers or lines changed. A reader must return what the file says, or
 raise an error of the library, within seconds and without memory for what a header promises. What a file says is read
-once more by a few lines of Python, where these understand it. The program prints a summary as JSON; when it dies, the
+once more by a few lines of Python, where these understand it. The program prints a summary as JSON. When it dies, the
 file that it read last is in the current folder.
 """
 
@@ -29,7 +29,7 @@ from semiring.errors import SemiringError
 from semiring.io import with_positions, write
 
 INF = np.inf
-SECONDS = 60  # that `_WATCHED` files may take; then the process ends with a traceback
+SECONDS = 60  # that `_WATCHED` files may take before the process ends with a traceback
 _WATCHED = 100
 ROOM = 1 << 30  # bytes of addresses beyond those that the process has at first
 MATRIX = np.array([[INF, 2.5, INF, 7], [1, INF, -3, INF], [INF, INF, 0, 4], [12, INF, INF, INF]])
@@ -164,7 +164,7 @@ def damaged_archive(rng: np.random.Generator, content: bytes) -> bytes:
 
 
 def read_weights(kind: str, content: bytes) -> dict[tuple[str, str], object] | None:
-    """Return the weights of the edges that a file lists by the names of their ends; None where it is not certain."""
+    """Return the weights of the edges that a file lists by the names of their ends, or None if it is uncertain."""
     found: dict[tuple[str, str], object] = {}
 
     def add(tail: object, head: object, weight: object) -> None:

@@ -51,7 +51,7 @@ class Expression(NamedTuple):
 def expression(rng: np.random.Generator, max_operands: int = 4, letters: int = 5, min_operands: int = 1) -> Expression:
     """Return a contraction of ``min_operands`` to ``max_operands`` operands over up to ``letters`` labels.
 
-    Labels repeat in terms, stand in many or in one, and broadcast from size 1; ellipses stand for up to two axes.
+    Labels repeat in terms, stand in many or in one, and broadcast from size 1. Ellipses stand for up to two axes.
     """
     names = rng.permutation(list("abcdefgXYZ"))[:letters]
     sizes = {label: int(rng.choice([0, 1, 2, 3], p=[0.02, 0.13, 0.45, 0.4])) for label in names}
@@ -103,7 +103,7 @@ def laid_out(rng: np.random.Generator, array: np.ndarray) -> np.ndarray:
 
 
 def read(subscripts: str, arrays: list[np.ndarray]) -> tuple[list[str], str]:
-    """Return a label for each axis of each operand, and those of the result; axes of ... are digits from the right."""
+    """Return a label for each axis of each operand, and of the result. Axes of ... are digits from the right."""
     written, arrow, output = subscripts.partition("->")
     terms, most = [], 0
     for term, array in zip(written.split(","), arrays, strict=True):

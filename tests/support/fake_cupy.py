@@ -1,7 +1,7 @@
 """Provide a stand-in for CuPy whose arrays live on the host and, as CuPy's do, may not be read as NumPy arrays.
 
 So what linear algebra does with arrays on a GPU is tested without one: which array goes where, what waits, what is
-copied. The kernels are NumPy's; those of `semiring.arrays.device` and the backend are played by the functions below.
+copied. The kernels are NumPy's. Those of `semiring.arrays.device` and the backend are played by the functions below.
 """
 
 from __future__ import annotations
@@ -327,7 +327,7 @@ class Backend:
 
 
 def install(monkeypatch: Any) -> tuple[Module, Backend]:
-    """Install the module as ``cupy`` for one test; return it and the backend that computes on its arrays."""
+    """Install the module as ``cupy`` for one test, and return it and the backend that computes on its arrays."""
     import sys
 
     import semiring.arrays.device as memory

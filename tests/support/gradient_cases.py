@@ -12,7 +12,7 @@ NAMES = [
 
 
 def draw_weights(rng, name, shape, *, has_closure=False):
-    """Return random float64 entries far from ties; with ``has_closure``, of a matrix whose closure exists."""
+    """Return random float64 entries far from ties, or with ``has_closure`` of a matrix whose closure exists."""
     values = rng.random(shape)
     if name == "min_times":
         return values + 1

@@ -1,4 +1,4 @@
-"""Draw operands of log_plus of every kind: ordinary, sparse, and hostile; float64 (m, k) and (k, n)."""
+"""Draw operands of log_plus of every kind: ordinary, sparse, and hostile, as float64 (m, k) and (k, n)."""
 
 from __future__ import annotations
 

@@ -16,7 +16,8 @@ Lengths = list[list[tuple[int, int] | None]]
 
 
 def mixed_matrix(rng: np.random.Generator, dtype: type, sizes: tuple[int, int] = (3, 8)) -> np.ndarray:
-    """Return a min-plus matrix: random weights, heights and weights, or decimals, on some scales; ∞ for no edge."""
+    """Return a min-plus matrix: random weights, heights and weights, or decimals, on some scales, with ∞ for no
+    edge."""
     n = int(rng.integers(sizes[0], sizes[1] + 1))
     span = float(rng.choice([20, 40, 60, 100, 900] if dtype is np.float64 else [10, 30, 60, 100]))
     kind = rng.integers(5)
@@ -47,7 +48,8 @@ def mixed_matrix(rng: np.random.Generator, dtype: type, sizes: tuple[int, int] =
 
 
 def judgement(A: np.ndarray, D: np.ndarray | None, cycle: Sequence[int] = ()) -> str:
-    """Return the error of the closure D of a min-plus matrix, or of a negative cycle if D is None; "" if it is right.
+    """Return the error of the closure D of a min-plus matrix, or of a negative cycle if D is None, or "" if it is
+    right.
 
     Within a component of m vertices whose least distance is -R, a distance may err by
 
@@ -123,7 +125,7 @@ def whole_weights(A: np.ndarray) -> tuple[list[list[int | None]], Fraction]:
 
 
 def shortest(weights: list) -> Lengths | None:
-    """Return (length, least Σ |w| of such a path) of all pairs by Floyd's algorithm; None with a negative cycle."""
+    """Return (length, least Σ |w| of such a path) of all pairs by Floyd's algorithm, or None with a negative cycle."""
     n = len(weights)
     D: list = [[None if w is None else (w, abs(w)) for w in row] for row in weights]
     for i in range(n):

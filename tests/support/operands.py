@@ -13,7 +13,8 @@ from semiring.kernels.engine import Engine, make_plan
 CASES = [(name, dtype) for name, semiring in CATALOGUE.items() for dtype in semiring.dtypes]
 SELECTIVE = [(name, dtype) for name, dtype in CASES if oracles.ORACLES[name].selective]
 
-# Half the range of each integer dtype: what "no path" is inside a call, in min-plus; in max-plus minus one more.
+# Half the range of each integer dtype, which is "no path" of min-plus inside a call. That of max-plus is minus one
+# more.
 HALF = {"int16": 16_383, "int32": 1_073_741_823, "int64": 4_611_686_018_427_387_903}
 
 
@@ -64,7 +65,7 @@ def to_kernel_form(values, name):
 
 
 def to_caller_form(values, name):
-    """Return values as the caller sees them; a sentinel plus a number of at most 100 is still a sentinel."""
+    """Return values as the caller sees them. A sentinel plus a number of at most 100 is still a sentinel."""
     if name not in ("min_plus", "max_plus") or values.dtype.kind != "i":
         return values
     half, zero = HALF[values.dtype.name], oracles.zero(name, values.dtype)

@@ -195,7 +195,7 @@ def log_closure(A: np.ndarray) -> np.ndarray:
 
 
 def gf2_closure(A: np.ndarray) -> np.ndarray | None:
-    """Compute (I ⊕ A)⁻¹ over GF(2) for each bit of an integer on its own; None where one is singular."""
+    """Compute (I ⊕ A)⁻¹ over GF(2) for each bit of an integer on its own, or None if one is singular."""
     bits = 1 if A.dtype == bool else 8 * A.dtype.itemsize
     n, result = len(A), np.zeros(A.shape, A.dtype)
     unsigned = A.view(f"u{A.dtype.itemsize}")
@@ -284,12 +284,12 @@ def bellman_ford(A: np.ndarray, sources: list[int]) -> tuple[list[Any], list[int
 
 
 def negative_cycle(A: np.ndarray) -> list[int]:
-    """Return the vertices of a cycle of negative weight, decided exactly; [] if there is none."""
+    """Return the vertices of a cycle of negative weight, decided exactly, or [] if there is none."""
     return bellman_ford(A, list(range(len(A))))[1]
 
 
 def exact_distances(A: np.ndarray) -> np.ndarray:
-    """Compute all-pairs shortest distances exactly, as an object array with ∞ for no path; no cycle may be negative."""
+    """Compute all-pairs shortest distances exactly, as an object array with ∞ for no path. No cycle may be negative."""
     rows = []
     for source in range(len(A)):
         distance, cycle = bellman_ford(A, [source])

@@ -19,7 +19,7 @@ def covering_cases(cases: Sequence[Mapping[str, Hashable]]) -> set[int]:
     Parameters
     ----------
     cases
-        One mapping for each case, from each parameter to its value; all have the same keys. They need not be a full
+        One mapping for each case, from each parameter to its value. All have the same keys. They need not be a full
         product: only cases of this list are chosen.
 
     Returns

@@ -26,7 +26,7 @@ PASSES = (replace_beyond, negate, clear_zeros)
 
 
 def install(patch, unwrap):
-    """Replace the kernels by these functions; ``unwrap`` returns the NumPy array in a stand-in."""
+    """Replace the kernels by these functions. ``unwrap`` returns the NumPy array in a stand-in."""
     from semiring.kernels.cuda.entries import elementwise as kernels
 
     def on_host(function):

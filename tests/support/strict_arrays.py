@@ -74,7 +74,7 @@ _FUNCTIONS = [
 
 
 def _inner(value):
-    """Return ``value`` with the NumPy array in place of each `StrictArray`; raise `TypeError` for a bare NumPy
+    """Return ``value`` with the NumPy array in place of each `StrictArray`, and raise `TypeError` for a bare NumPy
     array."""
     if isinstance(value, StrictArray):
         return value.inner
@@ -316,7 +316,7 @@ def _module():
 
 
 def on_device(array):
-    """Return a NumPy array as a `StrictArray`; a view keeps its strides."""
+    """Return a NumPy array as a `StrictArray`. A view keeps its strides."""
     return StrictArray(array)
 
 

@@ -44,7 +44,7 @@ class _RowsWithPivots(Rows):
 
 
 def close_with_pivots(engine, A, width=32):
-    """Compute A ← A* by blocks of pivots, all rows at a time; return P (n, n), the pivots of its paths."""
+    """Compute A ← A* by blocks of pivots, all rows at a time, and return P (n, n), the pivots of its paths."""
     n, P = len(A), np.full(A.shape, -1, np.int32)
     elimination = Elimination(_RowsWithPivots(A, P), n, 0, n)
     for start in range(0, n, width):

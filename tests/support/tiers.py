@@ -15,17 +15,17 @@ selected_tier = "full"
 
 
 def quick(is_selected: Callable[..., bool], cases: Iterable[Any]) -> list[ParameterSet]:
-    """Return the cases for ``parametrize``; those for which ``is_selected`` is false are marked ``full``."""
+    """Return the cases for ``parametrize``, marked ``full`` if ``is_selected`` is false for them."""
     return _mark_unselected(is_selected, cases, pytest.mark.full)
 
 
 def full(is_selected: Callable[..., bool], cases: Iterable[Any]) -> list[ParameterSet]:
-    """Return the cases for ``parametrize``; those for which ``is_selected`` is false are marked ``exhaustive``."""
+    """Return the cases for ``parametrize``, marked ``exhaustive`` if ``is_selected`` is false for them."""
     return _mark_unselected(is_selected, cases, pytest.mark.exhaustive)
 
 
 def each_value(cases: Iterable[Any]) -> list[ParameterSet]:
-    """Return the cases; those that show no value that an earlier case has not shown are marked ``exhaustive``.
+    """Return the cases. Cases that show no value that an earlier case has not shown are marked ``exhaustive``.
 
     Of the semirings with their dtypes, the cases that remain in the full tier show each semiring and each dtype.
     """

@@ -73,7 +73,7 @@ def test_the_other_examples_are_semirings(name):
             check_law(law, semiring, x, y, z)
 
 
-# For each law of elements, a structure in which it fails (they are no semirings; that is the point).
+# For each law of elements, a structure in which it fails (these are deliberately no semirings).
 BROKEN = {
     "add_associative": (sr.Semiring("mean", "(x + y) / 2", "x + y", 0, 1), (1.0, 2.0, 4.0)),
     "add_commutative": (sr.Semiring("first", "x + 2 * y", "x * y", 0, 1), (1.0, 2.0, 4.0)),
