@@ -71,7 +71,7 @@ def _seconds(
     plain, leaves = [x.detach() for x in operands], [x.detach().requires_grad_() for x in operands]
     result: list[Any] = []
 
-    def both() -> None:
+    def values_and_gradients() -> None:
         result[:] = torch.autograd.grad(function(*leaves).sum(), leaves)
         wait()
 
@@ -79,7 +79,7 @@ def _seconds(
         function(*plain)
         wait()
 
-    return measure("values", values), measure("gradients", both), list(result)
+    return measure("values", values), measure("gradients", values_and_gradients), list(result)
 
 
 def _table(operation: str, options: argparse.Namespace) -> Table:

@@ -47,7 +47,7 @@ _BURSTS: dict[Clock, int] = {by_device: 16, by_enqueueing: 50}
 
 
 class _Side:
-    """One process of a comparison: it repeats a call as often as requested, and answers with the seconds of one.
+    """A process of a comparison: it repeats a call as often as requested, and answers with the seconds of one.
 
     The last request holds the time of the call, equal on both sides, so that a benchmark may depend on it.
     """

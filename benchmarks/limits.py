@@ -2,7 +2,7 @@
 
 A *pair* is one ⊗ and one ⊕ on one element. Each measurement runs a loop of independent pairs whose operands never leave
 the registers. It tries the instruction mixes that compute the same values and takes the fastest. Sums are additions or
-multiply-adds; minima of floats are in floating point or on their bits. Every other benchmark divides by these numbers,
+multiply-adds. Minima of floats are in floating point or on their bits. Every other benchmark divides by these numbers,
 measured in the same run, because absolute times drift from machine to machine.
 
 The products of log_plus are products of numbers, scaled before and after. So the limit of log_plus is that of

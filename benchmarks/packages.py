@@ -56,7 +56,7 @@ def require(*modules: str) -> None:
 
 
 def has(module: str) -> bool:
-    """Return whether a module is installed; print what to install if it is not."""
+    """Return whether a module is installed, and print what to install if it is not."""
     if find_spec(module) is not None:
         return True
     print(_advice(module))

@@ -38,15 +38,17 @@ def _dense(A: Any) -> Any:
     return full
 
 
-def _sparse(n: int, edges: np.ndarray, rng: np.random.Generator, *, both: bool = False, weight: float = 0.0) -> Any:
+def _sparse(
+    n: int, edges: np.ndarray, rng: np.random.Generator, *, is_symmetric: bool = False, weight: float = 0.0
+) -> Any:
     """Return a sparse matrix of edges (2, m), each of a random weight or of ``weight``."""
     from scipy.sparse import coo_array
 
-    tails, heads = np.unique(np.sort(edges, axis=0) if both else edges, axis=1)
+    tails, heads = np.unique(np.sort(edges, axis=0) if is_symmetric else edges, axis=1)
     off = tails != heads
     tails, heads = tails[off], heads[off]
     weights = np.full(tails.size, weight) if weight else rng.integers(1, 1000, tails.size)
-    if both:
+    if is_symmetric:
         tails, heads, weights = np.r_[tails, heads], np.r_[heads, tails], np.r_[weights, weights]
     return coo_array((weights.astype(np.float32), (tails, heads)), shape=(n, n)).tocsr()
 
@@ -57,21 +59,21 @@ def thirty(n: int) -> Iterator[Graph]:
     for each in (2, 3, 6, 20, 60):
         edges = rng.integers(0, n, (2, each * n))
         yield f"random, {each} edges a vertex", _sparse(n, edges, rng), "min_plus"
-        yield f"random, {each} edges a vertex, undirected", _sparse(n, edges, rng, both=True), "min_plus"
+        yield f"random, {each} edges a vertex, undirected", _sparse(n, edges, rng, is_symmetric=True), "min_plus"
         yield f"random, {each} edges a vertex, one weight", _sparse(n, edges, rng, weight=1), "min_plus"
     side = int(n**0.5)
     place = np.arange(side * side).reshape(side, side)
     grid = np.c_[[place[:, :-1].ravel(), place[:, 1:].ravel()], [place[:-1].ravel(), place[1:].ravel()]]
-    yield "grid, undirected", _sparse(side * side, grid, rng, both=True), "min_plus"
-    yield "grid, one weight", _sparse(side * side, grid, rng, both=True, weight=1), "min_plus"
+    yield "grid, undirected", _sparse(side * side, grid, rng, is_symmetric=True), "min_plus"
+    yield "grid, one weight", _sparse(side * side, grid, rng, is_symmetric=True, weight=1), "min_plus"
     yield "grid, one way", _sparse(side * side, grid, rng), "min_plus"
     yield "Delaunay triangulation", planar_graph(n)[0], "min_plus"
     ring = np.arange(n)
     near = np.c_[[ring, (ring + 1) % n], [ring, (ring + 2) % n]]
     far = np.where(rng.random(near.shape[1]) < 0.1, rng.integers(0, n, near.shape[1]), near[1])
-    yield "small world", _sparse(n, np.stack([near[0], far]), rng, both=True), "min_plus"
+    yield "small world", _sparse(n, np.stack([near[0], far]), rng, is_symmetric=True), "min_plus"
     tree = np.stack([np.arange(1, n), (rng.random(n - 1) * np.arange(1, n)).astype(int)])
-    yield "tree", _sparse(n, tree, rng, both=True), "min_plus"
+    yield "tree", _sparse(n, tree, rng, is_symmetric=True), "min_plus"
     scale = int(np.log2(n))
     yield "scale-free", random_graphs.rmat_graph(scale, 8, dtype="float32", sparse=True), "min_plus"
     order = rng.permutation(n)

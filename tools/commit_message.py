@@ -1,6 +1,6 @@
 """Check the message of a commit: ``area: imperative``, at most 60 characters, and the reason in the body.
 
-    python -m tools.commit_message FILE      print what is wrong with the message in a file; exit code 1 if anything is
+    python -m tools.commit_message FILE      print the faults of the message in a file (then the exit code is 1)
 
 Git passes the file to the hook ``commit-msg``, which `.pre-commit-config.yaml` configures.
 """
@@ -50,7 +50,7 @@ def faults(message: str) -> Iterator[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Print what is wrong with the message in the file that is named; return the exit code."""
+    """Print what is wrong with the message in the file that is named, and return the exit code."""
     (path,) = arguments
     found = list(faults(Path(path).read_text("utf-8")))
     for fault in found:

@@ -198,7 +198,7 @@ def limits(places: Iterator[Place]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the places with ``--list``, the limits with ``--limits``, else the counts; return the exit code."""
+    """Print the places with ``--list``, the limits with ``--limits``, else the counts, and return the exit code."""
     folders = tuple(argument for argument in arguments if argument[:2] != "--") or FOLDERS
     if "--list" in arguments:
         for place in places(folders):

@@ -2,7 +2,7 @@
 
     python -m tools.messages [FOLDER ...]      list each raised or warned message, with its file and line
     python -m tools.messages --all             also list the texts of explanations, logs and help
-    python -m tools.messages --check           print only the sentences that break a rule; exit code 1 if there are any
+    python -m tools.messages --check           print the sentences that break a rule (then the exit code is 1)
 
 Rules for each sentence: at most 32 words, at most one semicolon, and no code spoken of as a person. No message tells
 how to install the project by its name, because `semiring.advice.install_advice` writes this advice.
@@ -143,7 +143,7 @@ def faults(message: Message) -> Iterator[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the messages, or with --check the faults; return the exit code."""
+    """Print the messages, or with --check the faults, and return the exit code."""
     folders = tuple(a for a in arguments if not a.startswith("-")) or PACKAGES
     found = [m for m in messages(folders) if m.kind != "text" or {"--all", "--check"} & set(arguments)]
     if "--check" not in arguments:

@@ -105,7 +105,7 @@ def compact(svg: str) -> str:
 
 
 def draw(folder: Path) -> Iterator[Path]:
-    """Run each page that makes pictures in ``folder``, and return the files and the plots of ``docs/data``."""
+    """Run each page that makes pictures in ``folder``, and yield the files and the plots of ``docs/data``."""
     from matplotlib import rc_context
 
     from tools.plots import PLOTS
@@ -136,7 +136,7 @@ def rows_of(name: str) -> list[dict[str, str]]:
 
 
 def how_long() -> Table:
-    """Return the time of a min-plus closure by n from the saved tables; "≈" marks n³ over the rate at n = 4,096."""
+    """Return the time of a min-plus closure by n from saved tables, with "≈" for n³ over the rate at n = 4,096."""
     small = {int(row["n"]): row for row in rows_of("small/closures")}
     cpu = {
         (int(row["n"]), row["dtype"]): float(row["ms"]) for row in rows_of("closure/closures") if row["threads"] == "2"

@@ -48,7 +48,7 @@ def _cases(n: int) -> Iterator[tuple[str, Callable[[], Any], str, float]]:
         order = cupy.random.RandomState(2).permutation(n)
         return acyclic()[order][:, order].copy()
 
-    def few() -> Any:
+    def few_edges() -> Any:
         edges = cupy.random.RandomState(3).randint(0, n, (2, 6 * n))
         A = cupy.full((n, n), np.inf, np.float32)
         A[edges[0], edges[1]] = 1
@@ -63,7 +63,7 @@ def _cases(n: int) -> Iterator[tuple[str, Callable[[], Any], str, float]]:
     yield "undirected", symmetric, "min_plus", 1 / 2
     yield "acyclic, in topological order", acyclic, "min_plus", 1 / 6
     yield "acyclic, hidden by a permutation", permuted_acyclic, "min_plus", 1 / 6
-    yield "one weight, 6 edges a vertex", few, "min_plus", 0.0
+    yield "one weight, 6 edges a vertex", few_edges, "min_plus", 0.0
     yield "undirected, widest paths", symmetric, "max_min", 0.0
     yield "Delaunay triangulation", planar, "min_plus", 0.0
 

@@ -48,7 +48,7 @@ def test_bool_arrays_may_go_through_packed_bits(rng, n):
 @pytest.mark.parametrize("reflexive", [True, False])
 @pytest.mark.parametrize("n", [1, 33, 70, 260, 300])
 def test_packed_where_the_zero_is_true(rng, n, reflexive):
-    """In the complement of reachability ⊕ is "and", so the diagonal is cleared, and words of 0̄ are all ones."""
+    """The complement of reachability has "and" as ⊕, so the diagonal is cleared, and words of 0̄ are all ones."""
     A = rng.random((n, n)) >= 1.5 / n
     expected = ~oracles.reachable(~A, reflexive=reflexive)
     for method in ("auto", "rkleene", "blocked_floyd_warshall", "squaring"):

@@ -51,24 +51,24 @@ def check_numbering(edges, components):
     assert (number[tails] <= number[heads]).all()
 
 
-@pytest.mark.parametrize("way", ["dense", "unconnected", "words", "packed", "listed", "sparse"])
-def test_components_are_numbered_in_topological_order(rng, way, monkeypatch):
+@pytest.mark.parametrize("form", ["dense", "unconnected", "words", "packed", "listed", "sparse"])
+def test_components_are_numbered_in_topological_order(rng, form, monkeypatch):
     from scipy.sparse import csr_array
 
-    if way == "unconnected":  # both quick answers are refused
+    if form == "unconnected":  # both quick answers are refused
         monkeypatch.setattr(components, "_ROUNDS", 0)
         monkeypatch.setattr(components, "_SWEEPS", 0)
     for n in [*range(1, 12), 33, 64, 100]:
         for _ in range(6):
             edges = random_edges(rng, n)
             A = np.where(edges, 1.0, np.inf)
-            if way == "words":
+            if form == "words":
                 found = strong_components_of_words(sr.pack(edges).words, n)
-            elif way == "packed":
+            elif form == "packed":
                 found = strong_components(sr.pack(~edges), True)
-            elif way == "listed":
+            elif form == "listed":
                 found = strong_components_of_lists(*list_edges(sr.pack(edges).words, edges.sum()))
-            elif way == "sparse":
+            elif form == "sparse":
                 found = strong_components_of_sparse(csr_array(edges))
             else:
                 found = strong_components(A, np.inf)

@@ -256,19 +256,19 @@ def calls_of(monkeypatch, work, kind=Dying):
     return system.kinds
 
 
-def sample(kinds, few):
+def sample(kinds, count):
     """Return some of these calls, evenly, and the first of each row of rare ones.
 
     The exhaustive tier has 200, and all rare ones.
     """
     everything = tiers.selected_tier == "exhaustive"
-    few = 200 if everything else few
+    count = 200 if everything else count
     rare = {
         at
         for at, (before, kind) in enumerate(pairwise(["", *kinds]), 1)
         if kind not in ("read", "write", "sync", "close") and (everything or kind != before)
     }
-    return sorted(rare | {round(1 + k * (len(kinds) - 1) / (few - 1)) for k in range(few)})
+    return sorted(rare | {round(1 + k * (len(kinds) - 1) / (count - 1)) for k in range(count)})
 
 
 @pytest.mark.full
@@ -398,9 +398,9 @@ class Volatile(Dying):
     Names that were given are there only when their folder was synced, and so is the size of a file when it was.
     """
 
-    def __init__(self, at, rng=None):
-        super().__init__(at, rng)
-        self.before = {}  # what the disk has, sector by sector, of files that were written since
+    def __init__(self, call_number, rng=None):
+        super().__init__(call_number, rng)
+        self.written_sectors = {}  # what the disk has, sector by sector, of files that were written since
         self.sizes, self.names = {}, []
 
     @staticmethod
@@ -413,7 +413,7 @@ class Volatile(Dying):
 
     def write(self, file, memory, position):
         self.step("write")
-        known = self.before.setdefault(self.identity(file), {})
+        known = self.written_sectors.setdefault(self.identity(file), {})
         with open(self.path_of(file), "rb") as stream:
             for sector in range(position // SECTOR, -(-(position + len(memory)) // SECTOR)):
                 if sector not in known:
@@ -423,7 +423,7 @@ class Volatile(Dying):
 
     def sync(self, file):
         self.step("sync")
-        self.before.pop(self.identity(file), None)
+        self.written_sectors.pop(self.identity(file), None)
         System.sync(self, file)
 
     def open(self, path, flags):
@@ -456,7 +456,7 @@ class Volatile(Dying):
                 about = path.stat()
                 kept = self.rng.random()
                 with path.open("r+b") as stream:
-                    for sector, data in self.before.get((about.st_dev, about.st_ino), {}).items():
+                    for sector, data in self.written_sectors.get((about.st_dev, about.st_ino), {}).items():
                         if self.rng.random() < kept:
                             stream.seek(sector * SECTOR)
                             stream.write(data)

@@ -66,27 +66,27 @@ WAYS = {
 
 
 @pytest.mark.parametrize("name", ["min_plus", "max_plus"])
-@pytest.mark.parametrize("way", quick(lambda way: way != "paths", WAYS))
-def test_what_is_out_of_reach_disturbs_nothing(way, name):
+@pytest.mark.parametrize("form", quick(lambda form: form != "paths", WAYS))
+def test_what_is_out_of_reach_disturbs_nothing(form, name):
     sign = 1 if name == "min_plus" else -1
-    D = sign * WAYS[way](sign * ISSUE, name)
+    D = sign * WAYS[form](sign * ISSUE, name)
     np.testing.assert_array_equal(D, [[0, -1, INF], [1.5, 0, INF], [-1e17, -1e17, 0]])
     A = ISSUE.copy()
     A[1, 0] = 0.5
     with pytest.raises(NegativeCycleError) as caught:
-        WAYS[way](sign * A, name)
+        WAYS[form](sign * A, name)
     assert sorted(caught.value.cycle) == [0, 1]
 
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    ("way", "dtype"),
+    ("form", "dtype"),
     full(
-        lambda way, dtype: (dtype is np.float64) == (way in ("new", "stack")),
+        lambda form, dtype: (dtype is np.float64) == (form in ("new", "stack")),
         product(["new", "in place", "columns", "stack"], [np.float64, np.float32]),
     ),
 )
-def test_no_closure_leaves_the_stated_bound(rng, way, dtype):
+def test_no_closure_leaves_the_stated_bound(rng, form, dtype):
     """Distances of random matrices of mixed magnitudes, and negative cycles, agree with exact arithmetic."""
     cycles = count = 0
     while count < 200:
@@ -94,7 +94,7 @@ def test_no_closure_leaves_the_stated_bound(rng, way, dtype):
         sign, name = (1, "min_plus") if count % 3 else (-1, "max_plus")
         try:
             with np.errstate(over="ignore", invalid="ignore"):
-                D, cycle = dtype(sign) * WAYS[way](dtype(sign) * A, name), ()
+                D, cycle = dtype(sign) * WAYS[form](dtype(sign) * A, name), ()
         except NegativeCycleError as error:
             D, cycle, cycles = None, error.cycle, cycles + 1
         except DomainError:

@@ -551,8 +551,8 @@ def test_paths_without_predecessors_of_rounded_height_differences():
 
 
 @pytest.mark.parametrize(
-    ("semiring", "dtype", "advised"), [("min_plus", np.uint8, "int16"), ("max_times", np.int16, "float32")]
+    ("semiring", "dtype", "wider"), [("min_plus", np.uint8, "int16"), ("max_times", np.int16, "float32")]
 )
-def test_a_dtype_that_holds_all_entries_is_named(semiring, dtype, advised):
-    with pytest.raises(DTypeError, match=rf"as by A\.astype\(np\.{advised}\)"):
+def test_a_dtype_that_holds_all_entries_is_named(semiring, dtype, wider):
+    with pytest.raises(DTypeError, match=rf"as by A\.astype\(np\.{wider}\)"):
         sr.closure(np.ones((2, 2), dtype), semiring)

@@ -247,7 +247,7 @@ def test_what_drafts_state_is_true_after_every_rule(rng, monkeypatch, plus, case
 
 @pytest.mark.full
 def test_what_drafts_state_on_a_device(rng, monkeypatch):
-    """On a device, whole numbers are closed in narrower integers, and floats in their order as integers.
+    """Drafts for a device close whole numbers in narrower integers, and floats in their order as integers.
 
     Planning writes nothing either.
     """
@@ -787,7 +787,7 @@ def profiled_until(kernels, tell):
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_few_frames_and_files_between_a_call_and_its_kernels(rng, monkeypatch, threads):
-    """At the first kernel of a closure, the stack holds few frames of the package, the backend included, and few files.
+    """The stack at the first kernel of a closure holds few frames and files of the package, the backend included.
 
     In the first call the rules run, each of which stands in a file of its own.
     """

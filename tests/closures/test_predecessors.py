@@ -82,7 +82,7 @@ def test_every_kind_of_graph(rng, kind, n):
 @pytest.mark.full
 @pytest.mark.parametrize("dtype", full(lambda dtype: dtype is np.float64, [np.float32, np.float64]))
 def test_edges_within_a_component_that_was_closed_under_potentials_are_found(rng, dtype):
-    """One more vertex reaches nothing, so the predecessors are found in the original weights."""
+    """A further vertex reaches nothing, so the predecessors are found in the original weights."""
     for n in (40, 100, 200, 200, 300):
         height = rng.uniform(-1, 1, n) * 10.0 ** rng.integers(-1, 3)
         A = np.where(rng.random((n, n)) < 6 / n, rng.random((n, n)) + 0.01, INF) + height[:, np.newaxis] - height
@@ -133,12 +133,12 @@ def test_every_method(rng, method, kind):
         ["floats", "zeros and ones", "near ties", "int32", "few capacities", "coins"],
     ),
 )
-@pytest.mark.parametrize("many", [1, 3])
-def test_with_more_edges_than_are_tried(rng, kind, many, monkeypatch):
-    """Small graphs take the branch for vertices with very many direct edges, because `MANY` is set low."""
+@pytest.mark.parametrize("edge_limit", [1, 3])
+def test_with_more_edges_than_are_tried(rng, kind, edge_limit, monkeypatch):
+    """Small graphs take the branch for vertices with very many direct edges, because `MAX_DIRECT_EDGES` is set low."""
     from semiring.kernels.cpu.predecessors import search as paths
 
-    monkeypatch.setattr(paths, "MAX_DIRECT_EDGES", many)
+    monkeypatch.setattr(paths, "MAX_DIRECT_EDGES", edge_limit)
     name, dtype, draw = KINDS[kind]
     for n, density in ((40, 1.0), (90, 0.5), (90, 0.05), (150, 0.2)):
         A = graph(rng, name, dtype, n, density, draw)
@@ -298,7 +298,7 @@ def test_gains_without_gaining_cycles(rng):
 
 @pytest.mark.full
 def test_a_semiring_of_ones_own(rng):
-    """In this semiring the longest step counts, and the better of two has the smaller remainder of patience."""
+    """The longest step counts in this semiring, and the better of two has the smaller remainder of patience."""
     patience = sr.Semiring("patience", "max(x, y)", "max(x + y - 8, 0)", zero=0, one=8, domain=(0, 8))
     A = np.where(rng.random((40, 40)) < 0.2, rng.integers(6, 9, (40, 40)), 0).astype(np.float64)
     D, pred = closure_with_predecessors(A, patience)

@@ -61,11 +61,11 @@ def graphs(n, rng):
     yield np.eye(n, k=1, dtype=bool)
 
 
-@pytest.mark.parametrize("few", [64, 0], ids=["edges", "sweeps"])
+@pytest.mark.parametrize("few_edges", [64, 0], ids=["edges", "sweeps"])
 @pytest.mark.parametrize("n", [1, 33, *(pytest.param(n, marks=pytest.mark.full) for n in (2, 100, 257))])
-def test_closures_in_an_order_that_is_found(n, few, narrow, monkeypatch, rng):
+def test_closures_in_an_order_that_is_found(n, few_edges, narrow, monkeypatch, rng):
     """Every order is topological, every strong component is one, and the closure is that of other methods."""
-    monkeypatch.setattr(purdom, "_FEW", few)
+    monkeypatch.setattr(purdom, "_FEW", few_edges)
     monkeypatch.setattr(purdom, "_LISTED", 1)
     engine = Engine(get_backend("cpu"), make_plan(boolean, "bool", storage="bits"))
     for number, A in enumerate(graphs(n, rng)):
@@ -75,7 +75,7 @@ def test_closures_in_an_order_that_is_found(n, few, narrow, monkeypatch, rng):
             relations = OnHost()
             found = find_order(relations, words)
             if found is None:
-                assert few == 0
+                assert few_edges == 0
                 continue
             at = np.arange(n) if found.order is None else found.order
             assert np.array_equal(np.sort(at), np.arange(n))

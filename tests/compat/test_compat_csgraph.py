@@ -200,7 +200,7 @@ def compare(name, graph, sources=None, **options) -> None:
 
 
 @pytest.fixture(params=["closures", "scipy"])
-def way(request, monkeypatch):
+def backend_choice(request, monkeypatch):
     """Close graphs of every size in the way that the parameter names."""
     monkeypatch.setattr(choice, "FEW", 0 if request.param == "closures" else 1 << 10)
 
@@ -224,14 +224,14 @@ property_test = settings(max_examples=120, deadline=None, suppress_health_check=
 @pytest.mark.full
 @property_test
 @given(graphs(), OPTIONS)
-def test_floyd_warshall_is_that_of_scipy(way, graph, options):
+def test_floyd_warshall_is_that_of_scipy(backend_choice, graph, options):
     compare("floyd_warshall", graph, **options)
 
 
 @pytest.mark.full
 @property_test
 @given(graphs(), OPTIONS, st.data())
-def test_johnson_is_that_of_scipy(way, monkeypatch_context, graph, options, data):
+def test_johnson_is_that_of_scipy(backend_choice, monkeypatch_context, graph, options, data):
     n = graph.shape[0]
     indices, sources = data.draw(indices_of(n))
     sparse_always, dense_always = (0.0, 1.0) if data.draw(st.booleans()) else (1.0, 0.0)
@@ -244,7 +244,7 @@ def test_johnson_is_that_of_scipy(way, monkeypatch_context, graph, options, data
 @pytest.mark.full
 @property_test
 @given(graphs(), OPTIONS, st.sampled_from(["auto", "FW", "J", "D", "BF", "X"]), st.booleans(), st.data())
-def test_shortest_path_is_that_of_scipy(way, graph, options, method, overwrite, data):
+def test_shortest_path_is_that_of_scipy(backend_choice, graph, options, method, overwrite, data):
     indices, sources = data.draw(indices_of(graph.shape[0]))
     if method == "D" or overwrite:
         graph = abs(graph)
@@ -314,12 +314,12 @@ def test_a_negative_cycle_is_named(n, form, name):
     assert sorted(caught.value.cycle) == [0, 1, 2]
 
 
-@pytest.mark.parametrize("way", ["floyd_warshall", "shortest_path"])
+@pytest.mark.parametrize("backend_choice", ["floyd_warshall", "shortest_path"])
 @pytest.mark.parametrize(("directed", "error"), [(None, TypeError), ("yes", ValueError)])
-def test_what_is_no_number_says_nothing_of_directions(way, directed, error):
+def test_what_is_no_number_says_nothing_of_directions(backend_choice, directed, error):
     for library in (theirs, ours):
         with pytest.raises(error, match=r"int\(\)"):
-            getattr(library, way)(np.ones((3, 3)), directed=directed)
+            getattr(library, backend_choice)(np.ones((3, 3)), directed=directed)
     np.testing.assert_array_equal(ours.floyd_warshall([[0, 1], [0, 0]], directed=0), [[0, 1], [1, 0]])
 
 

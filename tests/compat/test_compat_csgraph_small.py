@@ -12,12 +12,12 @@ import scipy.sparse as sparse
 import scipy.sparse.csgraph as theirs
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_compat_csgraph import NAMES, check_paths, compare, way
+from test_compat_csgraph import NAMES, backend_choice, check_paths, compare
 from tiers import full
 
 import semiring.compat.csgraph as ours
 
-__all__ = ["way"]  # a fixture
+__all__ = ["backend_choice"]  # a fixture
 
 inf, nan = np.inf, np.nan
 
@@ -44,7 +44,7 @@ FORMS += [sparse.csr_array, sparse.csr_matrix, sparse.csc_array, sparse.coo_arra
     ("n", "edges"),
     full(lambda n, edges: (n, edges) not in ((2, 1), (64, 60)), [(1, 1), (2, 1), (3, 2), (17, 3), (64, 3), (64, 60)]),
 )
-def test_graphs_of_few_vertices_are_those_of_scipy(way, n, edges, signed):
+def test_graphs_of_few_vertices_are_those_of_scipy(backend_choice, n, edges, signed):
     A = weighted_graph(n, edges, n, signed=signed)
     for form in FORMS:
         graph = form(A)
@@ -63,7 +63,7 @@ def test_graphs_of_few_vertices_are_those_of_scipy(way, n, edges, signed):
     "options", [{}, {"directed": False}, {"overwrite": True}, {"return_predecessors": True}, {"indices": [0]}]
 )
 @pytest.mark.parametrize("n", [4, 40])
-def test_frames_are_closed(way, n, options):
+def test_frames_are_closed(backend_choice, n, options):
     """Frames have memory in Fortran's order, in which SciPy 1.17 returns the graph unchanged."""
     A = weighted_graph(n, 2, n, signed=False)
     frame = pd.DataFrame(A)
@@ -77,7 +77,7 @@ def test_frames_are_closed(way, n, options):
 @pytest.mark.parametrize("signed", [False, True], ids=["positive", "signed"])
 @pytest.mark.parametrize("n", [2, 40, 65, 130])
 @pytest.mark.parametrize("directed", [True, False])
-def test_a_few_sources_are_those_of_scipy(way, n, signed, directed):
+def test_a_few_sources_are_those_of_scipy(backend_choice, n, signed, directed):
     A = weighted_graph(n, 2, n, signed=signed and directed)
     for indices in (0, np.int64(n - 1), [-1, 0], np.arange(max(1, n // 8))[:, np.newaxis]):
         expected = theirs.johnson(A, directed, indices)
@@ -107,7 +107,7 @@ def test_sums_of_weights_from_a_few_sources_are_those_of_dijkstra_to_the_last_bi
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
-def test_rounding_makes_no_circle_of_predecessors(way, form, name):
+def test_rounding_makes_no_circle_of_predecessors(backend_choice, form, name):
     graph = np.zeros((3, 3))
     graph[0, 1], graph[1, 2], graph[2, 1] = 0.9, 1, -1  # (0.9 + 1) - 1 is less than 0.9
     D, P = getattr(ours, name)(form(graph), return_predecessors=True)
@@ -133,7 +133,7 @@ ODD["64-bit indices"].indices = ODD["64-bit indices"].indices.astype(np.int64)
 
 
 @pytest.mark.parametrize("graph", ODD)
-def test_what_is_not_plain_is_what_scipy_makes_of_it(way, graph):
+def test_what_is_not_plain_is_what_scipy_makes_of_it(backend_choice, graph):
     for indices in (None, 0):
         compare(
             "johnson",

@@ -108,7 +108,7 @@ def assert_same(actual, expected, exact=True) -> None:
         assert type(actual) is number, (actual, expected)
 
 
-def both(name, G, weight="weight", **options):
+def run_both(name, G, weight="weight", **options):
     """Return the results of the backend and of NetworkX, or None if the backend leaves the call to NetworkX."""
     parameters = signature(plain(name)).parameters
     key = WEIGHT_OF.get(name, "weight")
@@ -140,7 +140,7 @@ property_test = settings(max_examples=60, deadline=None, suppress_health_check=l
 @property_test
 @given(graphs())
 def test_distances_are_those_of_networkx(name, G):
-    results = both(name, G)
+    results = run_both(name, G)
     if results:
         assert_same(*results, exact=False)
 
@@ -152,7 +152,7 @@ def test_distances_are_those_of_networkx(name, G):
 @given(graphs(SERVED), st.sampled_from(["weight", None]))
 def test_weights_of_one_type_are_served(name, G, weight):
     mixed_there = "floyd" in name and len({type(d.get("weight", 1.0)) for *_, d in G.edges(data=True)}) > 1
-    results = both(name, G, weight)
+    results = run_both(name, G, weight)
     if name == "floyd_warshall_numpy":
         if results:
             np.testing.assert_allclose(*results)
@@ -167,7 +167,7 @@ def test_weights_of_one_type_are_served(name, G, weight):
 @property_test
 @given(graphs())
 def test_paths_weigh_what_they_should(name, G):
-    results = both(name, G)
+    results = run_both(name, G)
     if results is None:
         return
     rows, expected = (dict(each) for each in results)
@@ -203,7 +203,7 @@ def LIGHTEST(G):
 @property_test
 @given(graphs())
 def test_floyd_warshall_finds_the_vertex_before(G):
-    results = both("floyd_warshall_predecessor_and_distance", G)
+    results = run_both("floyd_warshall_predecessor_and_distance", G)
     if results is None:
         return
     (predecessors, distances), (before, expected) = results
@@ -223,9 +223,9 @@ def test_floyd_warshall_finds_the_vertex_before(G):
 @given(graphs(("missing",)), st.sampled_from([None, 0, 1, 2, 2.5, -1]))
 def test_hops_are_equal(name, G, cutoff):
     if name == "global_efficiency":
-        results = both(name, G.to_undirected())
+        results = run_both(name, G.to_undirected())
     else:
-        results = both(name, G, cutoff=cutoff)
+        results = run_both(name, G, cutoff=cutoff)
         found = results[0]
         assert all(list(row.values()) == sorted(row.values()) for _, row in found)
         assert all(next(iter(row)) == node for node, row in found)
@@ -235,7 +235,7 @@ def test_hops_are_equal(name, G, cutoff):
 @property_test
 @given(graphs(("int",)), st.sampled_from([0, 1, 3, 3.5, -1]))
 def test_a_cutoff_of_whole_distances_is_kept(G, cutoff):
-    assert_same(*both("all_pairs_dijkstra_path_length", G, cutoff=cutoff))
+    assert_same(*run_both("all_pairs_dijkstra_path_length", G, cutoff=cutoff))
 
 
 @pytest.mark.full
@@ -243,7 +243,7 @@ def test_a_cutoff_of_whole_distances_is_kept(G, cutoff):
 @property_test
 @given(graphs(), st.sampled_from(["weight", None]))
 def test_measures_are_those_of_networkx(name, G, weight):
-    results = both(name, G, weight)
+    results = run_both(name, G, weight)
     if results:
         assert_same(*results, exact=name not in SUMS)
 
@@ -253,7 +253,7 @@ def test_measures_are_those_of_networkx(name, G, weight):
 @property_test
 @given(graphs(SERVED))
 def test_averages_by_every_method(method, G):
-    results = both("average_shortest_path_length", G, method=method)
+    results = run_both("average_shortest_path_length", G, method=method)
     if results:
         assert_same(*results, exact=False)
 
@@ -262,7 +262,7 @@ def test_averages_by_every_method(method, G):
 @property_test
 @given(graphs(("int", "missing", "float", "mixed")), st.sampled_from(["weight", None]))
 def test_centralities_are_equal_to_the_last_bit(name, G, weight):
-    results = both(name, G, weight)
+    results = run_both(name, G, weight)
     if weight is None:
         assert results is not None
     if results:
@@ -275,7 +275,7 @@ def test_centralities_are_equal_to_the_last_bit(name, G, weight):
 def test_transitive_closure_is_equal(reflexive, G):
     G.graph["name"] = "kept"
     nx.set_node_attributes(G, 1, "colour")
-    found, expected = both("transitive_closure", G, reflexive=reflexive)
+    found, expected = run_both("transitive_closure", G, reflexive=reflexive)
     same_graph(found, expected)
     assert found is not G
 
@@ -284,7 +284,7 @@ def test_transitive_closure_is_equal(reflexive, G):
 @given(graphs(classes=(nx.DiGraph, nx.MultiDiGraph), acyclic=True), st.booleans())
 def test_transitive_closure_of_an_acyclic_graph_is_equal(G, has_order):
     order = list(nx.topological_sort(G)) if has_order else None
-    same_graph(*both("transitive_closure_dag", G, topo_order=order))
+    same_graph(*run_both("transitive_closure_dag", G, topo_order=order))
 
 
 def same_graph(actual, expected) -> None:
@@ -303,10 +303,10 @@ def test_functions_for_weights_are_called_for_every_edge():
     def weight(u, v, attributes):
         return None if {u, v} == {0, 1} else 2 * abs(u - v)
 
-    found, expected = both("all_pairs_dijkstra_path_length", G, weight)
+    found, expected = run_both("all_pairs_dijkstra_path_length", G, weight)
     assert_same(found, expected)
     assert dict(found)[2] == {2: 0, 1: 2, 3: 2, 4: 4}
-    assert both("floyd_warshall", G, weight) is None
+    assert run_both("floyd_warshall", G, weight) is None
 
 
 def test_a_subclass_that_overrides_its_adjacency_is_seen_through_it():
@@ -320,8 +320,8 @@ def test_a_subclass_that_overrides_its_adjacency_is_seen_through_it():
 
 def test_views_are_converted():
     G = nx.complete_graph(6).subgraph([1, 3, 5])
-    assert_same(*both("all_pairs_shortest_path_length", G))
-    assert_same(*both("eccentricity", nx.reverse_view(nx.cycle_graph(4, nx.DiGraph)), None))
+    assert_same(*run_both("all_pairs_shortest_path_length", G))
+    assert_same(*run_both("eccentricity", nx.reverse_view(nx.cycle_graph(4, nx.DiGraph)), None))
 
 
 @pytest.mark.parametrize("kind", [nx.MultiGraph, nx.MultiDiGraph])
@@ -330,7 +330,7 @@ def test_views_that_hide_edges_of_a_multigraph(kind):
     G = kind([(0, 1, {"weight": 1}), (0, 1, {"weight": 2}), (0, 2, {"weight": 4}), (2, 1, {"weight": 8})])
     view = nx.subgraph_view(G, filter_edge=lambda u, v, key: {u, v} != {0, 1})
     for name in (*DISTANCES, *HOPS, "transitive_closure"):
-        found, expected = both(name, view)
+        found, expected = run_both(name, view)
         if name == "transitive_closure":
             assert list(found.edges) == list(expected.edges)
         else:
@@ -342,28 +342,28 @@ def test_undirected_views_with_two_weights_for_an_edge_are_left_to_networkx():
     view = G.to_undirected(as_view=True)
     assert view._adj[0][1] != view._adj[1][0]
     for name in (*DISTANCES, *PATHS, "floyd_warshall_numpy", "diameter"):
-        assert both(name, view) is None
-    assert_same(*both("all_pairs_shortest_path_length", view))
+        assert run_both(name, view) is None
+    assert_same(*run_both("all_pairs_shortest_path_length", view))
     G[1][0]["weight"] = 1
-    assert both("all_pairs_dijkstra_path_length", view) is not None
+    assert run_both("all_pairs_dijkstra_path_length", view) is not None
     part = nx.Graph([(0, 1, {"weight": 3}), (1, 2, {"weight": 4})]).subgraph([1, 2])
-    assert_same(*both("all_pairs_dijkstra_path_length", part))
+    assert_same(*run_both("all_pairs_dijkstra_path_length", part))
 
 
 def test_floyd_warshall_takes_a_function_for_a_name():
     """NetworkX treats a function as an attribute that no edge has, so each edge weighs 1, and so does the backend."""
     G = nx.path_graph(3)
     for name in ("floyd_warshall", "floyd_warshall_numpy", "floyd_warshall_predecessor_and_distance"):
-        assert both(name, G, weight=lambda *_: 3) is None
+        assert run_both(name, G, weight=lambda *_: 3) is None
     for method in ("floyd-warshall", "floyd-warshall-numpy"):
-        assert both("average_shortest_path_length", G, weight=lambda *_: 3, method=method) is None
+        assert run_both("average_shortest_path_length", G, weight=lambda *_: 3, method=method) is None
 
 
 def test_predecessors_stand_in_the_order_of_networkx():
     G = nx.Graph([(0, 2), (0, 1), (1, 3), (3, 3)])
     G = nx.Graph(G.subgraph([3, 1, 0, 2]))
     for graph in (G, nx.DiGraph([(2, 1), (0, 2), (1, 1)]), nx.Graph([("a", "d"), ("b", "c"), ("a", "c")])):
-        (found, _), (expected, _) = both("floyd_warshall_predecessor_and_distance", graph)
+        (found, _), (expected, _) = run_both("floyd_warshall_predecessor_and_distance", graph)
         assert list(found) == list(expected)
 
 
@@ -371,7 +371,7 @@ def test_sums_of_nothing_and_of_zeros_have_the_types_of_networkx():
     for edges in ([(0, 1, 0.0), (1, 0, 0.0)], [(0, 0, 1.5)], [(0, 1, 1), (1, 0, 2)]):
         G = nx.DiGraph()
         G.add_weighted_edges_from(edges)
-        assert_same(*both("wiener_index", G))
+        assert_same(*run_both("wiener_index", G))
 
 
 @pytest.mark.parametrize("name", [name for name in MEASURES if name not in SUMS])
@@ -382,27 +382,27 @@ def test_extremes_of_floats_are_equal_to_the_last_bit(name, kind):
         G = nx.gnp_random_graph(n, 0.15, seed=n, directed=kind is nx.DiGraph)
         nx.add_cycle(G, range(n))
         nx.set_edge_attributes(G, {edge: float(rng.integers(1, 60)) / 7 for edge in G.edges}, "weight")
-        assert_same(*both(name, G))
+        assert_same(*run_both(name, G))
 
 
 def test_rounding_does_not_choose_the_center_or_the_periphery():
     G = nx.path_graph(4)
     nx.set_edge_attributes(G, dict(zip(G.edges, (0.1, 0.2, 0.3), strict=True)), "weight")
-    assert both("periphery", G)[0] == [0]  # (0.1 + 0.2) + 0.3 is more than (0.3 + 0.2) + 0.1
-    assert_same(*both("periphery", G))
-    assert_same(*both("center", G))
+    assert run_both("periphery", G)[0] == [0]  # (0.1 + 0.2) + 0.3 is more than (0.3 + 0.2) + 0.1
+    assert_same(*run_both("periphery", G))
+    assert_same(*run_both("center", G))
 
 
 def test_an_infinite_weight_connects_for_the_average():
     G = nx.Graph([(0, 1, {"weight": math.inf}), (1, 2, {"weight": 1.0})])
     for method in ("floyd-warshall", "floyd-warshall-numpy", "dijkstra"):
-        assert both("average_shortest_path_length", G, method=method) is None
+        assert run_both("average_shortest_path_length", G, method=method) is None
 
 
 @pytest.mark.parametrize("nodelist", [[2, 0, 1], [0, 1], [0, 1, 1], [0, 1, 3]])
 def test_nodelist_of_floyd_warshall_numpy(nodelist):
     G = nx.path_graph(3)
-    results = both("floyd_warshall_numpy", G, nodelist=nodelist)
+    results = run_both("floyd_warshall_numpy", G, nodelist=nodelist)
     if len(nodelist) == 3 and set(nodelist) == set(G):
         np.testing.assert_array_equal(*results)
     else:

@@ -37,7 +37,7 @@ def test_results_stay_on_the_device(cp, count):
 def test_without_a_check_nothing_waits(cp, rng):
     arrays = [cp.asarray(rng.random((4, 4))) for _ in range(3)]
     found = sr.einsum("ij,jk,kl->il", *arrays, check=False)
-    assert fake_cupy.Array.waits == 0
+    assert fake_cupy.Array.wait_count == 0
     np.testing.assert_array_equal(found.values, sr.einsum("ij,jk,kl->il", *(array.values for array in arrays)))
 
 

@@ -265,9 +265,9 @@ def test_one_wait_a_call_and_none_without_a_check(cp, rng):
     }
     for name, call in calls.items():
         for check, waits in ((True, 1), (False, 0)):
-            fake_cupy.Array.waits = 0
+            fake_cupy.Array.wait_count = 0
             call(check=check)
-            assert fake_cupy.Array.waits == waits, (name, check)
+            assert fake_cupy.Array.wait_count == waits, (name, check)
 
 
 def test_an_error_is_found_by_the_one_wait(cp):
@@ -282,11 +282,11 @@ def test_integers_are_truth_values_and_without_check_nothing_waits(cp, call):
     ones = np.array([[0, 1], [1, 1]])
     expected = call(ones.astype(bool), np.eye(2, dtype=bool), "boolean")
     for check in (True, False):
-        fake_cupy.Array.waits = 0
+        fake_cupy.Array.wait_count = 0
         assert_same(call(cp.asarray(ones), cp.asarray(np.eye(2, dtype=np.int8)), "boolean", check=check), expected)
-        assert (fake_cupy.Array.waits > 0) == check
+        assert (fake_cupy.Array.wait_count > 0) == check
     call(cp.asarray(3 * ones), cp.asarray(np.eye(2, dtype=np.int8)), "boolean", check=False)
-    assert not fake_cupy.Array.waits
+    assert not fake_cupy.Array.wait_count
     with pytest.raises(DTypeError, match=r"A\[0, 1\] is 3, which bool does not hold"):
         call(cp.asarray(3 * ones), cp.asarray(np.eye(2, dtype=np.int8)), "boolean")
 
@@ -467,15 +467,15 @@ def test_a_closure_warns_of_the_zeros_of_another_convention(cp):
     proper = np.where(A == 0, INF, A)
     waits = []
     for given, check in ((A, False), (proper, False), (proper, True), (A + 1, True)):
-        before = fake_cupy.Array.waits
+        before = fake_cupy.Array.wait_count
         sr.closure(cp.asarray(given), check=check)
-        waits.append(fake_cupy.Array.waits - before)
+        waits.append(fake_cupy.Array.wait_count - before)
     assert waits[:2] == [0, 0]
     assert waits[2] == waits[3] > 0
-    before = fake_cupy.Array.waits
+    before = fake_cupy.Array.wait_count
     with pytest.warns(SuspiciousWeightsWarning, match=r"are 0, none is ∞: .* np\.where\(A == 0, np\.inf, A\)"):
         sr.closure(cp.asarray(A))
-    assert fake_cupy.Array.waits - before == waits[2] + 1
+    assert fake_cupy.Array.wait_count - before == waits[2] + 1
     for stack, semiring in ((np.stack([A, A]), "min_plus"), (np.stack([proper, proper]), "max_min")):
         with pytest.warns(SuspiciousWeightsWarning):
             sr.closure(cp.asarray(stack), semiring)
@@ -487,9 +487,9 @@ def test_a_sum_that_diverges_is_told_where_the_host_waits_anyway(cp):
     for given in ([[2.0]], [[[0.5]], [[2.0]]]):
         with pytest.warns(DivergenceWarning):
             sr.closure(cp.asarray(np.array(given)), "plus_times")
-    before = fake_cupy.Array.waits
+    before = fake_cupy.Array.wait_count
     sr.closure(cp.asarray(np.array([[2.0]])), "plus_times", check=False)
-    assert fake_cupy.Array.waits == before
+    assert fake_cupy.Array.wait_count == before
 
 
 @pytest.mark.parametrize("explain", [False, True])

@@ -14,7 +14,7 @@ from semiring.sparse import pairs as pairs_module
 
 
 @pytest.fixture(params=["from the ends", "from the roots"])
-def way(request, monkeypatch):
+def label_method(request, monkeypatch):
     """Find labels in the way of that name, whatever they cost."""
     monkeypatch.setattr(pairs_module, "_CHEAP_OPERATIONS", -1 if request.param == "from the roots" else 1 << 62)
     if request.param == "from the roots":
@@ -25,7 +25,7 @@ def way(request, monkeypatch):
 @pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")
 @pytest.mark.full
 @pytest.mark.parametrize(("semiring", "dtype"), CASES)
-def test_pairs_against_the_dense_closure(rng, semiring, dtype, way, monkeypatch):
+def test_pairs_against_the_dense_closure(rng, semiring, dtype, label_method, monkeypatch):
     algebra = sr.as_semiring(semiring)
     exact = dtype not in ("float64", "float32") or algebra.name in ("min_plus", "max_plus", "max_min", "min_max")
     for case in range(2):
@@ -43,7 +43,7 @@ def test_pairs_against_the_dense_closure(rng, semiring, dtype, way, monkeypatch)
 
 
 @pytest.mark.parametrize("directed", [False, True])
-def test_pairs_of_a_grid(rng, directed, way):
+def test_pairs_of_a_grid(rng, directed, label_method):
     A = grid(rng, 40, "float32", directed=directed)
     F = sr.factor(A)
     sources, targets = rng.integers(0, 1600, (2, 3000))
@@ -54,7 +54,7 @@ def test_pairs_of_a_grid(rng, directed, way):
     assert np.array_equal(found, expected)
     assert found.dtype == np.float32
     assert np.array_equal(F.distances(sources[:40], targets[:40]), F.table(sources[:40], targets[:40]).diagonal())
-    assert f"pairs 3000 {way}" in str(profile)
+    assert f"pairs 3000 {label_method}" in str(profile)
     with sr.threads(1):
         assert np.array_equal(F.distances(sources, targets), found)
 
@@ -68,7 +68,7 @@ def test_the_cheaper_way_is_taken(rng):
         assert way in str(profile)
 
 
-def test_a_wide_pivot_block_comes_in_slices(rng, way):
+def test_a_wide_pivot_block_comes_in_slices(rng, label_method):
     """Labels of 32 pivots are computed together in float64. The last supernode of a dense graph has 90."""
     A = rng.integers(1, 99, (90, 90)).astype(float)
     sources, targets = rng.integers(0, 90, (2, 500))
@@ -80,7 +80,7 @@ def test_a_wide_pivot_block_comes_in_slices(rng, way):
     )
 
 
-def test_other_trees_are_not_reached(way):
+def test_other_trees_are_not_reached(label_method):
     A = csr_array(([5, 7, 7], ([0, 2, 3], [1, 3, 2])), shape=(5, 5), dtype=np.int32)
     none = np.iinfo(np.int32).max
     F = sr.factor(A)
@@ -88,7 +88,7 @@ def test_other_trees_are_not_reached(way):
     assert F.distances([0], [4]).tolist() == [none]
 
 
-def test_negative_weights(rng, way):
+def test_negative_weights(rng, label_method):
     """Distances of pairs are right under potentials, exact ones too."""
     A = grid(rng, 15, high=3, directed=True).tocoo()
     h = 9 * rng.normal(size=225)

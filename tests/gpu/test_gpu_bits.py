@@ -245,16 +245,16 @@ def components_of_all_kinds(n, rng):
     yield "a ring in the middle", np.append(tails, ring), np.append(heads, np.roll(ring, 1))
 
 
-@pytest.mark.parametrize("few", [64, 0], ids=["edges", "sweeps"])
+@pytest.mark.parametrize("few_edges", [64, 0], ids=["edges", "sweeps"])
 @pytest.mark.parametrize("n", [700, 4500, 9001])
-def test_closures_by_components(n, few, monkeypatch, rng):
+def test_closures_by_components(n, few_edges, monkeypatch, rng):
     """The bits equal those of all n³ pairs in every order of the vertices, in rows that may begin at any word."""
     import cupy
 
     from semiring.algorithms import purdom
 
     monkeypatch.setattr(import_module("semiring.closures.rules.reachability"), "_LEAST", 1)
-    monkeypatch.setattr(purdom, "_FEW", few)
+    monkeypatch.setattr(purdom, "_FEW", few_edges)
     monkeypatch.setattr(purdom, "_LISTED", 1)
     monkeypatch.setattr(purdom, "_SWEEPS", 1.0)
     for kind, tails, heads in components_of_all_kinds(n, rng):

@@ -275,7 +275,7 @@ def test_nothing_waits_without_a_check(rng, cupy, case):
 
 @pytest.mark.parametrize("name", ["min_plus", "max_min", "max_times", "xor_and"])
 def test_lanes_side_by_side(rng, cupy, name):
-    """In many rounds of small blocks, tasks that overtook each other would show in some of many closures."""
+    """Tasks that overtook each other would show in some of many closures of many rounds of small blocks."""
     n, semiring, backend = 1100, sr.as_semiring(name), get_backend("cuda")
     if name == "xor_and":
         order = rng.permutation(n)

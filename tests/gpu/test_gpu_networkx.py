@@ -71,7 +71,7 @@ def test_hops_and_reachability(name, directed, rng):
 
 
 def test_large_graphs_with_structure(rng):
-    """At these sizes the CPU analyses the structure of the graph, and finds predecessors as well."""
+    """The CPU analyses the structure of graphs of these sizes, and finds predecessors as well."""
     for G in (nx.grid_2d_graph(40, 40), nx.random_labeled_tree(1600, seed=1), nx.gnp_random_graph(1600, 0.002, seed=1)):
         for _, _, attributes in G.edges(data=True):
             attributes["weight"] = int(rng.integers(1, 4))

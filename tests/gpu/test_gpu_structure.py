@@ -157,8 +157,8 @@ def test_bottlenecks(n, name, dtype, of_few, rng):
 
 @pytest.mark.parametrize("name", ["min_plus", "max_plus"])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
-@pytest.mark.parametrize("both", [False, True])
-def test_separators(name, dtype, both, of_few, rng):
+@pytest.mark.parametrize("is_undirected", [False, True])
+def test_separators(name, dtype, is_undirected, of_few, rng):
     """A long grid, directed or undirected and with a separate part, is closed by separators."""
     rows, columns = 6, 150
     place = np.arange(rows * columns).reshape(rows, columns)
@@ -166,7 +166,7 @@ def test_separators(name, dtype, both, of_few, rng):
     A = np.full((n, n), sr.as_semiring(name).zero_for(np.dtype(dtype)), dtype)
     weights = rng.integers(1, 100, edges.shape[1]) * (1 if name == "min_plus" else -1)
     A[edges[0], edges[1]] = weights
-    if both:
+    if is_undirected:
         A[edges[1], edges[0]] = weights
     order = rng.permutation(n)
     A = A[np.ix_(order, order)]

@@ -317,8 +317,8 @@ PUBLIC = [name for name in MODULES if name.count(".") <= 1 and not name.endswith
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("alone", full(lambda alone: not alone, [False, True]), ids=["together", "alone"])
-def test_each_public_module_imports(alone):
+@pytest.mark.parametrize("is_isolated", full(lambda alone: not alone, [False, True]), ids=["together", "alone"])
+def test_each_public_module_imports(is_isolated):
     """Every name in ``__all__`` of a public module exists. ``alone``: no other module of the library is imported
     then."""
     names = [name for name in PUBLIC if component(name) not in OPTIONAL or find_spec(component(name)) is not None]
@@ -326,7 +326,7 @@ def test_each_public_module_imports(alone):
     run(
         "import importlib, sys\n"
         f"for name in {names!r}:\n"
-        f"    for loaded in [one for one in sys.modules if {alone} and one.partition('.')[0] == 'semiring']:\n"
+        f"    for loaded in [one for one in sys.modules if {is_isolated} and one.partition('.')[0] == 'semiring']:\n"
         "        del sys.modules[loaded]\n"
         "    module = importlib.import_module(name)\n"
         "    missing = [n for n in getattr(module, '__all__', ()) if not hasattr(module, n)]\n"

@@ -369,7 +369,7 @@ def test_an_overflow_of_one_rank_is_one_of_all(rng, monkeypatch):
     """Rank 1 alone finds the overflow, when the tiles are closed."""
     seen = []
 
-    def undo(pieces, tiles, there):
+    def undo(pieces, tiles, target):
         if spread_of_rank[id(tiles)] == 1:
             raise IntegerOverflowError("a distance does not fit")
 
@@ -398,7 +398,7 @@ class _Device:
     """The functions of CuPy that transports between GPUs call before they send data."""
 
     def __init__(self, count):
-        self.cuda, self.runtime, self.waits = self, self, 0
+        self.cuda, self.runtime, self.wait_count = self, self, 0
         self.getDeviceCount = lambda: count
 
     def Device(self, number):
@@ -410,7 +410,7 @@ class _Device:
         return self
 
     def synchronize(self):
-        self.waits += 1
+        self.wait_count += 1
 
 
 @pytest.mark.parametrize("aware", [True, False])
@@ -430,7 +430,7 @@ def test_ranks_that_share_a_gpu_leave_it_to_mpi_where_that_is_cuda_aware(monkeyp
     assert set(run_ranks(2, run)) == {
         gpu_transports._broadcast_by_mpi if aware else gpu_transports._broadcast_through_hosts
     }
-    assert there.waits == 2 * aware
+    assert there.wait_count == 2 * aware
 
 
 @pytest.mark.full

@@ -22,7 +22,7 @@ from semiring.kernels.contract import Capabilities
 class Array(np.lib.mixins.NDArrayOperatorsMixin):
     """An array that stands for one on a GPU."""
 
-    waits = 0  # how often the host has read from the device
+    wait_count = 0  # how often the host has read from the device
 
     def __init__(self, values: np.ndarray) -> None:
         self.values = values
@@ -60,19 +60,19 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
         return 2, 0
 
     def get(self) -> np.ndarray:
-        Array.waits += 1
+        Array.wait_count += 1
         return self.values.copy()
 
     def item(self) -> Any:
-        Array.waits += 1
+        Array.wait_count += 1
         return self.values.item()
 
     def __bool__(self) -> bool:
-        Array.waits += 1
+        Array.wait_count += 1
         return bool(self.values)
 
     def __int__(self) -> int:
-        Array.waits += 1
+        Array.wait_count += 1
         return int(self.values)
 
     def __len__(self) -> int:
@@ -356,5 +356,5 @@ def install(monkeypatch: Any) -> tuple[Module, Backend]:
 
     on_host = registry._backend
     monkeypatch.setattr(registry, "_backend", lambda *kind: backend if kind[-1] else on_host(*kind))
-    monkeypatch.setattr(Array, "waits", 0)
+    monkeypatch.setattr(Array, "wait_count", 0)
     return module, backend

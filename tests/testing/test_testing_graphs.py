@@ -172,7 +172,7 @@ def test_height_differences_sum_to_zero_round_every_face():
 
 
 def test_the_10_by_10_height_grid_has_a_cycle_that_rounding_makes_negative():
-    """Some cycles, added up exactly, are below zero by less than the rounding of one weight, which is the trap."""
+    """Cycles of the grid, added up exactly, may be below zero by less than the rounding of a weight: the trap."""
     A, _ = height_difference_grid(10, 10, seed=0)
     cycle = oracles.negative_cycle(A)
     assert cycle
