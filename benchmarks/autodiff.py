@@ -53,7 +53,7 @@ def _plain_closure(name: str) -> Callable[..., Any]:
         n, D = A.shape[0], A
         for k in range(n):
             row = D[k]
-            if name == "log_plus":  # times the star of the pivot
+            if name == "log_plus":  # ⊗ of log_plus with the star of the pivot
                 row = row - torch.log1p(-D[k, k].exp())
             D = add(D, mul(D[:, k, None], row[None]))
         diagonal = torch.eye(n, dtype=torch.bool, device=A.device)

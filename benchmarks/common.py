@@ -54,7 +54,7 @@ __all__ = [
 ]
 
 ROOT = Path(__file__).resolve().parent.parent
-Clock = Callable[[Callable[[], Any]], float]  # seconds that a call takes
+Clock = Callable[[Callable[[], Any]], float]  # a function from a call to its seconds
 
 
 # ----------------------------------------------------------------------------------------------------------- clocks
@@ -100,7 +100,7 @@ def device_milliseconds(call: Callable[[], Any], lead_ms: float = 0.0) -> float:
 
     start, stop = cupy.cuda.Event(), cupy.cuda.Event()
     if lead_ms:
-        _waiting()((1,), (1,), (np.int64(lead_ms * 2e6),))  # cycles, of at most 2 GHz
+        _waiting()((1,), (1,), (np.int64(lead_ms * 2e6),))  # cycles of a clock of at most 2 GHz
     start.record()
     call()
     stop.record()
@@ -342,7 +342,7 @@ def run(
         configure(parser)
     given = list(sys.argv[1:] if arguments is None else arguments)
     options = parser.parse_args(given)
-    os.environ.setdefault("SEMIRING_NUMPY_SECONDS", "0")  # compiled kernels are measured, from the first call on
+    os.environ.setdefault("SEMIRING_NUMPY_SECONDS", "0")  # measures compiled kernels from the first call on
     chosen = [name for word in options.tables for name in (groups or {}).get(word, [word])] or list(tables)
     measured = {name: partial(_measure, table, needs) for name, table in tables.items()}
     if unknown := set(chosen) - set(tables):

@@ -97,7 +97,7 @@ def be_a_side(tables: Mapping[str, Callable[[Any], Any]], options: Any) -> None:
     if not Path(str(semiring.__file__)).parent.samefile(Path.cwd() / "semiring"):
         raise SystemExit(f"{semiring.__file__} came before the library that is to be measured")
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
-        os.dup2(2, 1)  # whatever else is printed does not answer
+        os.dup2(2, 1)  # other output must not reach the channel of the answers
         side = common.side = _Side(sys.stdin, answers)
         for side.table, measure in tables.items():
             with suppress(UnavailableError):
@@ -220,7 +220,7 @@ def _one_call(sides: list[_Process], rows: dict[tuple[str, str], _Row], seconds:
     row = rows.setdefault((first["table"], first["label"]), _Row(first["table"], first["label"], first["within"]))
     took = float("nan")
     try:
-        fastest = min([side.seconds(0) for side in sides])  # a list: both are warmed up
+        fastest = min([side.seconds(0) for side in sides])  # a list, so that both sides warm up
         burst = max(1, min(first["most"], round(_BURST / max(fastest, 1e-9))))
         end, done = time.perf_counter() + seconds, 0
         while done < _FEWEST or (time.perf_counter() < end and done < _MOST):

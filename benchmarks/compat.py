@@ -24,7 +24,7 @@ from tools.networkx_suite import install_entry_points
 
 __all__ = ["main"]
 
-_SCIPY_SIZES = (100, 300, 1000, 3000)  # from where this library serves the calls
+_SCIPY_SIZES = (100, 300, 1000, 3000)  # vertices from which on this library serves the calls
 _NETWORKX_SIZES = (100, 1000, 3000)
 _SOURCES = 5  # from the time of these, that of Dijkstra from all sources is estimated if it would take minutes
 
@@ -89,7 +89,7 @@ def _graph(n: int, dense: bool) -> Any:
 
     pairs = n * (n - 1) // 2
     G = nx.gnm_random_graph(n, pairs // 2 if dense else min(pairs, 6 * n), seed=n)
-    nx.add_cycle(G, range(n))  # connected, which is what takes searches their time
+    nx.add_cycle(G, range(n))  # connected, because searches of connected graphs take the most time
     rng = np.random.default_rng(n)
     for (_, _, data), weight in zip(G.edges(data=True), rng.uniform(1, 10, G.size()).tolist(), strict=True):
         data["weight"] = weight

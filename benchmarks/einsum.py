@@ -25,7 +25,7 @@ from benchmarks.packages import has
 
 __all__ = ["main"]
 
-_BROADCAST = 1 << 28  # bytes of the largest broadcast over all indices that is computed
+_BROADCAST = 1 << 28  # bytes: a larger broadcast over all indices is left out
 
 
 def _weights(rng: np.random.Generator, *shape: int) -> np.ndarray:
@@ -64,7 +64,7 @@ def _tree(mm: Callable[..., Any], R: Any, A: Any, C: Any, B: Any, D: Any) -> Any
     return mm(left.T, mm(R, right))
 
 
-_TREE_PATH = [(1, 2), (1, 2), (0, 2), (0, 1)]  # that of `_tree`
+_TREE_PATH = [(1, 2), (1, 2), (0, 2), (0, 1)]  # the result of `_tree`
 
 
 def _hand(options: argparse.Namespace) -> Table:

@@ -141,10 +141,10 @@ def power_grid(case: str = "case_ACTIVSg70k") -> Any:
     buses, branches = (_columns(text, *asked) for asked in (("bus", 1), ("branch", 4)))
     names, ends = np.unique(buses[:, 0], return_inverse=True)
     number = np.empty(names.size, np.int64)
-    number[ends] = np.arange(names.size)  # buses as they are listed
+    number[ends] = np.arange(names.size)  # buses in the order of the case
     tails, heads = (number[np.searchsorted(names, branches[:, side])] for side in (0, 1))
     weights = np.abs(branches[:, 3]).astype(np.float32)
-    order = np.argsort(weights, kind="stable")  # of parallel branches the first is kept
+    order = np.argsort(weights, kind="stable")  # the first of parallel branches is kept
     both = np.r_[tails[order], heads[order]], np.r_[heads[order], tails[order]]
     _, first = np.unique(both[0] * names.size + both[1], return_index=True)
     found = sp.coo_array((np.r_[weights[order], weights[order]][first], (both[0][first], both[1][first])))

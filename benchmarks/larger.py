@@ -156,7 +156,7 @@ path, memory, journal, threads = sys.argv[1:]
 tell = lambda done, total: print(done / total, flush=True)
 sr.closure(path, out=path, memory=memory, journal=journal, threads=int(threads), progress=tell)
 """
-_KILLS = (0.25, 0.5, 0.75)  # of the work
+_KILLS = (0.25, 0.5, 0.75)  # the fractions of the work at which the process is killed
 
 
 def killed(options: argparse.Namespace) -> Table:

@@ -29,8 +29,8 @@ from semiring.kernels.engine import make_plan
 
 __all__ = ["Loop", "fastest_rate", "loops"]
 
-_CHAINS = 12  # accumulators: enough to hide latencies, few enough for 16 registers
-_SECONDS = 0.02  # of one timing, of which the fastest counts
+_CHAINS = 12  # the accumulators hide latencies and fit into 16 registers
+_SECONDS = 0.02  # the length of a timing, of which the fastest counts
 
 Mix = Callable[[Vectors, Any, Any, Any, Any], Any]  # vectors, pair, accumulator, a, b -> accumulator
 
@@ -86,7 +86,7 @@ def _mixes(semiring: sr.Semiring, dtype: np.dtype[Any]) -> Iterable[tuple[Target
     yield target, _by_expression
     if dtype.kind == "f":
         yield plain, _by_expression
-        if semiring.tropical == "min":  # sums of non-negative numbers: what the closures of shortest paths are made of
+        if semiring.tropical == "min":  # sums of non-negative numbers, as in closures of shortest paths
             yield target, _by_bits
             yield plain, _by_bits
 
@@ -95,7 +95,7 @@ class Loop:
     """A compiled loop of one instruction mix: ``loop(steps, registers)``."""
 
     def __init__(self, address: int, zero: np.generic, lanes: int) -> None:
-        self.pairs = _CHAINS * lanes  # of one step
+        self.pairs = _CHAINS * lanes  # the pairs of one step
         self._function = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)(address)
         self._zero, self._lanes = zero, lanes
 

@@ -29,7 +29,8 @@ from semiring.kernels.engine import make_plan
 __all__ = ["error_of", "kinds_of_data", "main"]
 
 _SAMPLE = 500  # entries whose errors are computed
-_WIDE = ("normal", "uniform, ±1000", "2 % finite, else -∞", "maxima that never meet")  # kinds in float64 too
+# kinds that are also measured in float64
+_WIDE = ("normal", "uniform, ±1000", "2 % finite, else -∞", "maxima that never meet")
 
 
 def kinds_of_data(n: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
@@ -82,7 +83,7 @@ def error_of(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> float:
     rng = np.random.default_rng(2)
     i, j = rng.integers(0, A.shape[0], _SAMPLE), rng.integers(0, B.shape[1], _SAMPLE)
     i[::2] %= max(1, A.shape[0] // 16)
-    j[::2] %= max(1, B.shape[1] // 16)  # half of them in the corner that one kind of data has
+    j[::2] %= max(1, B.shape[1] // 16)  # half of the entries lie in the corner that one kind of data has
     terms = A[i].astype(np.longdouble) + B.T[j]
     top = terms.max(1, keepdims=True)
     with np.errstate(invalid="ignore"):
@@ -171,7 +172,8 @@ def _small(options: argparse.Namespace) -> Table:
 
     A, x, few = normal(n, n), normal(n), normal(small, small)
     stacks = normal(count, 64, 64), normal(count, 64, 64)
-    whole, column, row = np.s_[:], np.s_[:, None], np.s_[None]  # a matrix of each, for its error
+    # indices that make each operand a matrix, to compute its error
+    whole, column, row = np.s_[:], np.s_[:, None], np.s_[None]
     for name, left, right, pairs, places in (
         (f"A ⊗ x, {n} × {n}", A, x, n**2, (whole, column, column)),
         (f"x ⊗ A, {n} × {n}", x, A, n**2, (row, whole, row)),

@@ -54,7 +54,7 @@ from semiring.namespaces import array_namespace
 
 __all__ = ["closures", "fit_model", "main", "model", "one", "scaling", "ways"]
 
-_WARM = 1700  # rows of what is closed first, on a CPU
+_WARM = 1700  # rows of the first closure, which warms up a CPU
 METHOD, ROWS = "blocked_floyd_warshall", "row_broadcast"
 FLOAT = np.dtype(np.float32)
 
@@ -153,7 +153,7 @@ def _transport(ranks: Any, shape: tuple[int, int], device: str | None) -> Any:
 def _seconds(ranks: Any, A: Any, options: argparse.Namespace, threads: int) -> tuple[float, float, int]:
     """Return the longest seconds of all ranks, the longest wait for panels, and the bytes received."""
     with _bind_rank(ranks):
-        for size in _sizes(options):  # what compiles, or loads kernels, does so before
+        for size in _sizes(options):  # kernels are compiled and loaded before
             tiles = _Tiles(ranks, A, METHOD, options, size)
             spent = tiles.measure(close_tiles, tiles.grid, threads)
     return _of_all(ranks, spent)
@@ -244,9 +244,9 @@ class Fit(NamedTuple):
 
     t_c: float  # a pair of tiles
     t_r: float  # a pair of rows
-    t_k: float  # what rows take for a pivot beside its pairs
-    t_s: float  # to start a message
-    t_w: float  # an entry on its way
+    t_k: float  # seconds of a pivot by rows, beside its pairs
+    t_s: float  # seconds to start a message
+    t_w: float  # seconds of an entry in a message
 
 
 def fit_model(ranks: Any, options: argparse.Namespace) -> Fit:
@@ -280,7 +280,7 @@ def fit_model(ranks: Any, options: argparse.Namespace) -> Fit:
         float(array[0])  # waits for a device
 
     times = []
-    for array, many in ((small, 256), (large, 1)):  # small ones one behind the other, as rows travel
+    for array, many in ((small, 256), (large, 1)):  # small messages one after the other, as rows travel
         travel(array, 1)
         times.append(min(by_clock(partial(travel, array, many)) for _ in range(5)) / many)
     t_s, both = (max(ranks.allgather(each)) for each in times)
@@ -356,10 +356,10 @@ def scaling(options: argparse.Namespace) -> Table | None:
     """Measure closures by mpiexec on one, two and more ranks, beside the model and one process on as many cores."""
     require("mpi4py")
     if is_under_mpiexec():
-        return None  # a rank starts no others
+        return None  # a rank starts no processes
     table, first, n = [], 0.0, options.n[0]
     A, D = random_matrix(n, np.float32, seed=n), np.zeros((n, n), np.float32)
-    sr.closure(A[:_WARM, :_WARM], method=METHOD)  # compiles, for the children too
+    sr.closure(A[:_WARM, :_WARM], method=METHOD)  # compiles the kernels for the children too
     for size in options.many:
         count = size * options.threads
         alone = by_clock(partial(sr.closure, A, out=D, method=METHOD, threads=count))

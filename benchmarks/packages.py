@@ -22,7 +22,7 @@ class Package:
 _PEER = "another library to compare with, which no test needs"
 _GPU = "works only with an NVIDIA GPU"
 
-#: By the name of the module that is imported.
+#: The packages by the name of the module that is imported.
 OPTIONAL: Mapping[str, Package] = {
     "cupy": Package("'.[cuda]'", _GPU),
     "graphblas": Package("'.[bench]'", _PEER),

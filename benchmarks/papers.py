@@ -59,7 +59,7 @@ from semiring.testing import uniform_graph
 __all__ = ["GROUPS", "NEED_GPU", "TABLES", "Timing", "main", "series"]
 
 
-POWERCAP = Path("/sys/class/powercap")  # where Linux has the counters of energy
+POWERCAP = Path("/sys/class/powercap")  # the folder of Linux's energy counters
 
 # --------------------------------------------------------------------------------------------------- measured or not
 
@@ -441,7 +441,7 @@ def _rapl() -> float | None:
     counters = [
         path / "energy_uj"
         for path in POWERCAP.glob("intel-rapl:*")
-        if path.name.count(":") == 1  # packages, since their parts have a second number
+        if path.name.count(":") == 1  # only whole packages, because the names of their parts have a second number
     ]
     try:
         return sum(int(each.read_text()) for each in counters) / 1e6 if counters else None
@@ -730,7 +730,7 @@ TABLES: Mapping[str, Callable[[argparse.Namespace], Table]] = {
         *(gaioso_times, gaioso_densities, gaioso_blocks),
     )
 }
-#: The tables that are left out where there is no GPU. `buluc-energy` also where no counter of the host can be read.
+#: The tables that are left out without a GPU. `buluc-energy` is also left out if no counter of the host can be read.
 NEED_GPU = (
     *("lund-smith-times", "lund-smith-ratios", "lund-smith-rates", "lund-smith-steps", "buluc-times", "buluc-roofline"),
     *("bertoldi-blocks", "gaioso-times", "gaioso-densities", "gaioso-blocks"),

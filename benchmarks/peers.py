@@ -121,7 +121,7 @@ def roads(_: float) -> Iterator[Graph]:
     from pygsp.graphs import Minnesota
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of pygsp about SciPy
+        warnings.simplefilter("ignore")  # a deprecation warning of SciPy by pygsp
         found = Minnesota()
     entries = found.W.tocoo()
     east, north = np.radians(found.coords).T
@@ -364,11 +364,11 @@ def _capacities(A: Any) -> Peers:
 
     n, entries = A.shape[0], A.tocoo()
     widths, rank = np.unique(entries.data, return_inverse=True)
-    apart = np.full((n, n), widths.size + 1.0)  # far apart are the vertices of narrow edges
+    apart = np.full((n, n), widths.size + 1.0)  # vertices of narrow edges are far apart
     apart[entries.row, entries.col] = widths.size - rank
     np.fill_diagonal(apart, 0)
     pairs = squareform(apart, checks=False)
-    width = np.r_[np.inf, widths[::-1], 0]  # by how far apart the vertices are
+    width = np.r_[np.inf, widths[::-1], 0]  # the width for each distance
 
     def cluster(_: Any) -> Any:
         return squareform(cophenet(linkage(pairs, "single")))
@@ -426,7 +426,7 @@ def _time_peer(peer: Peer, A: Any, expected: Any, limit: float) -> str:
     if n > peer.largest:
         return "—"
     if not peer.answers_all_only:
-        peer.ask(few[:1])  # what it loads at first
+        peer.ask(few[:1])  # the first call also loads the library
         if few.size * by_clock(lambda: peer.ask(few[:1])) > 4 * limit:
             few = few[:1]
     answer: list[Any] = []

@@ -48,7 +48,7 @@ def operand(semiring: str, dtype: str, shape: tuple[int, ...], *, signed: bool =
     if semiring == "plus_times":
         return (rng.random(shape) / n).astype(dtype)
     weights = rng.integers(1, 1000, shape)
-    if signed:  # by differences of heights: around a cycle they add up to nothing
+    if signed:  # plus differences of heights, which add up to 0 around a cycle
         heights = rng.integers(0, 2000, shape[:-1])
         weights = weights + heights[..., :, None] - heights[..., None, :]
     return (-weights if semiring == "max_plus" else weights).astype(dtype)
@@ -102,7 +102,7 @@ def csgraph(options: argparse.Namespace) -> Iterator[Call]:
 
     import semiring.compat.csgraph as compat
 
-    sr.closure(np.ones((300, 300)))  # loads the compiler, without which the first small calls would be made
+    sr.closure(np.ones((300, 300)))  # loads the compiler, because the first small calls would run without it
     for n in options.graphs or (10, 30, 100, *options.sizes):
         rng = np.random.default_rng(n)
         dense = rng.uniform(1, 10, (n, n))

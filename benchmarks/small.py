@@ -73,7 +73,7 @@ def starting(_: argparse.Namespace) -> Table:
 def memory(options: argparse.Namespace) -> Table:
     """Measure the memory of a closure in place beside its matrix."""
     lengths = "rng.random(({n}, {n}), dtype=np.float32)"
-    # Lengths and differences of heights, row by row, so that the operand itself costs no more than it is.
+    # Lengths and differences of heights are made row by row, so that the operand takes no memory beyond its own.
     mixed = f"{lengths}; h = rng.random({{n}}, dtype=np.float32)\nfor i in range({{n}}): A[i] += h[i] - h"
     bits = "np.empty(({n}, {n}), bool)\nfor i in range({n}): A[i] = rng.random({n}) < 2 / {n}"
     rows = []
@@ -87,7 +87,7 @@ def memory(options: argparse.Namespace) -> Table:
         code = (
             "import numpy as np, resource, semiring as sr\n"
             "rng = np.random.default_rng(0)\n"
-            f"A = {operand.format(n=min(n, 600))}\nsr.closure(A, out=A, {given})\n"  # what is compiled stays
+            f"A = {operand.format(n=min(n, 600))}\nsr.closure(A, out=A, {given})\n"  # compiled kernels stay
             f"A = {operand.format(n=n)}\n"
             "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
             f"sr.closure(A, out=A, {given})\n"

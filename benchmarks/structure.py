@@ -26,8 +26,8 @@ from semiring.testing import graphs as random_graphs
 __all__ = ["main"]
 
 Graph = tuple[str, Any, str]  # a name, a matrix, a semiring
-_ROUNDS = 5  # that are timed after one that is not
-_SOME = 32  # sources of libraries that would take minutes for all
+_ROUNDS = 5  # rounds that are timed, after one that is not
+_SOME = 32  # sources for libraries that would take minutes for all vertices
 
 
 def _dense(A: Any) -> Any:

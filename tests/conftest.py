@@ -54,10 +54,10 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile(os.environ["HYPOTHESIS_PROFILE"])
     config.pluginmanager.register(Tiers(), "tiers of tests")
     from semiring.closures import planner
-    from semiring.kernels.cpu import first_calls  # it imports Numba, which reads the environment then
+    from semiring.kernels.cpu import first_calls  # imports Numba, which reads the environment at that time
 
     first_calls.SECONDS = 0.0  # tests are about the compiled kernels, and tests of the first calls set another value
-    planner.verify = True  # rules are functions of what they ask: they run again on every call
+    planner.verify = True  # checks that rules depend only on their questions, by running them on every call
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -174,7 +174,7 @@ def pytest_terminal_summary(terminalreporter, config: pytest.Config) -> None:
 # --------------------------------------------------------------------------------------------------------- processes
 
 
-#: The modules and tests that collection makes stay, and the compiler makes many objects, and few cycles.
+#: The modules and tests of the collection stay alive. The compiler makes many objects, and few cycles.
 gc.set_threshold(50_000, 20, 20)
 
 

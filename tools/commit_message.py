@@ -17,7 +17,7 @@ LONGEST = 60  # characters of a subject
 #: Subjects that Git writes itself. They need no area and no body.
 _OF_GIT = re.compile(r"(Merge|Revert|fixup!|squash!|amend!) ")
 
-#: First words that are no imperatives: participles and gerunds, but for verbs that end alike, and other persons.
+#: First words that are no imperatives: participles, gerunds and other persons, except verbs with such endings.
 _NO_IMPERATIVE = re.compile(
     r"(?!(?:bleed|breed|bring|cling|embed|exceed|feed|fling|heed|need|ping|proceed|ring|seed|shed|sing|shred|speed|"
     r"spring|sting|string|succeed|swing|weed|wed|wring)\b)\w+(?:ed|ing)\b|"

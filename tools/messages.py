@@ -29,7 +29,7 @@ PEOPLE = re.compile(
 )
 INSTALL = re.compile(r"semiring\[")
 
-#: Sentences that were read and are right as they are: a part of each.
+#: A part of each sentence that was read and is right as it is.
 RIGHT: tuple[str, ...] = ()
 
 

@@ -425,7 +425,7 @@ def draw(tree: Path, count: int, seed: int, former: Sequence[Mutant] = ()) -> li
         new: list[Mutant] = []
         for mutant in _shuffle(tree, folder, seed):
             place = (mutant.file, mutant.scope, mutant.source.strip())
-            if len(new) < wanted and place not in places:  # one mutant of a line
+            if len(new) < wanted and place not in places:  # a line has at most one mutant
                 places.add(place)
                 new.append(mutant)
         found += new
@@ -478,7 +478,7 @@ class Outcome:
     seconds: float
 
 
-#: Lines of ``pytest -v``: of one process, of pytest-xdist, and of the summary.
+#: Lines of ``pytest -v`` by one process, by pytest-xdist, and in the summary.
 _FAILURES = (
     re.compile(r"^(tests/\S+::.+) (?:FAILED|ERROR)(?: +\[ *\d+%\])?$", re.M),
     re.compile(r"^\[gw\d+\](?: \[ *\d+%\])? (?:FAILED|ERROR) (tests/\S+::.+?) *$", re.M),
@@ -550,7 +550,7 @@ class Copy:
             except subprocess.TimeoutExpired:
                 status = None
             finally:
-                with contextlib.suppress(ProcessLookupError):  # its own children, too
+                with contextlib.suppress(ProcessLookupError):  # kills its child processes too
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
             output.seek(0)
@@ -588,7 +588,7 @@ class Copy:
         return {test for test, status in alone if status not in (0, _NO_TESTS)}
 
 
-#: The exit status of pytest where it selected no test.
+#: The exit status of pytest if it selected no test.
 _NO_TESTS = 5
 
 COLUMNS = ("mutant", "place", "change", "outcome", "by the test", "s")
@@ -693,7 +693,7 @@ def main() -> int:
     running.add_argument("--cache", type=Path, help="the folder of compiled kernels (default: a temporary one)")
     running.add_argument("--only", type=int, nargs="+", default=[], metavar="N", help="numbers of mutants in the list")
     given = sys.argv[1:]
-    mine = given.index("--") if "--" in given else len(given)  # what follows goes to pytest
+    mine = given.index("--") if "--" in given else len(given)  # the arguments that follow go to pytest
     options, for_pytest = parser.parse_args(given[:mine]), given[mine + 1 :]
     if options.command == "draw":
         kept = load(options.list) if options.list.exists() else []

@@ -25,7 +25,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 
-#: Where the functions of the backend are tested, below the package networkx.
+#: The modules that test functions of the backend, below the package networkx.
 MODULES = (
     "algorithms/shortest_paths/tests",
     "algorithms/centrality/tests/test_closeness_centrality.py",

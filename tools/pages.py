@@ -31,7 +31,8 @@ OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 _FENCE = re.compile(r"(<!-- needs a GPU -->\s*)?^```(\w+)\n(.*?)^```", re.M | re.S)
 _TABLE = re.compile(r"(<!-- table: ([\w/-]+) -->\n).*?(<!-- end of table -->)", re.S)
-_NUMBER = re.compile(r"—|(?:≈ |~)?[\d.,]+( ?(?:[%×]|[mµ]?s|h|[KMG]iB))?")  # such as 92 %, 3.7× and 64 µs: to the right
+# cells such as 92 %, 3.7× and 64 µs are aligned to the right
+_NUMBER = re.compile(r"—|(?:≈ |~)?[\d.,]+( ?(?:[%×]|[mµ]?s|h|[KMG]iB))?")
 _PICTURE = re.compile(r"!\[[^\]]*\]\((?:\.\./)?pictures/([\w.-]+)\)")
 
 

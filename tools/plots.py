@@ -17,7 +17,7 @@ __all__ = ["DRAWN", "PLOTS"]
 # docs/_extensions/pictures.py replaces these colours by those of the theme
 BLUE, ORANGE, GREEN, LINE = "#0072b2", "#d55e00", "#009e73", "#66717f"
 
-#: The lines of the plot of closures: label, colour, and where the points are: table, column in ms, factor, which rows.
+#: The lines of the plot of closures: label, colour, and the table, column in ms, factor and rows of their points.
 LINES: list[tuple[str, str, list[tuple[str, str, float, dict[str, str]]]]] = [
     (
         "SciPy, float64",
@@ -127,7 +127,7 @@ def plot_killed_runs(path: Path) -> None:
 def several(path: Path) -> None:
     figure, axes = _axes(3.6)
     rows = rows_of("gpu-several/closures") + rows_of("gpu-several/large")
-    alone = {int(row["n"]): float(row["s"]) for row in rows if row["GPUs"] == "1"}  # sizes that one GPU has closed
+    alone = {int(row["n"]): float(row["s"]) for row in rows if row["GPUs"] == "1"}  # the sizes that one GPU closed
     most = max(int(row["GPUs"]) for row in rows)
     axes.plot([1, most], [1, most], ":", color=LINE, lw=1, label="as many times as there are GPUs")
     for n, color in zip(sorted(alone), (BLUE, ORANGE, GREEN, "#cc79a7"), strict=False):
@@ -159,7 +159,7 @@ def ranks(path: Path) -> None:
     _save(figure, path)
 
 
-#: Tables that no page shows: of too many rows.
+#: Tables that no page shows, because they have too many rows.
 DRAWN = {"larger/killed"}
 
 PLOTS: dict[str, Callable[[Path], None]] = {

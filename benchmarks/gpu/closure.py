@@ -196,7 +196,7 @@ def table(edges: float, options: argparse.Namespace) -> Table:
         for title, prepare in chosen:
             last = max((size for size, time in times[title].items() if not np.isnan(time)), default=0)
             if not last and n > min(sizes):
-                continue  # it was left out before
+                continue  # a smaller size was left out
             if last and times[title][last] * (n / last) ** 3 > options.limit * 1e3:
                 continue
             try:
@@ -234,7 +234,7 @@ def energy(options: argparse.Namespace) -> Table:
     import pynvml
 
     pynvml.nvmlInit()
-    # By its address: the numbers of CUDA are not those of NVML where CUDA_VISIBLE_DEVICES hides some.
+    # The address identifies the GPU, because CUDA_VISIBLE_DEVICES makes CUDA's numbers differ from those of NVML.
     handle = pynvml.nvmlDeviceGetHandleByPciBusId(cupy.cuda.Device().pci_bus_id)
     rows = []
     for name in ("staged", "lund_smith", "katz_kider"):

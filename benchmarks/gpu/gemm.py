@@ -53,12 +53,12 @@ class Row:
 
     semiring: str
     dtype: str
-    qualifier: str = ""  # of it, beside the semiring
+    qualifier: str = ""  # a word that distinguishes products of one semiring
     nonnegative: bool = False
     kernel: str = "multiply_add"
     n: int = 8192
     largest: int = 1000  # the greatest size of an entry
-    pairs: float | None = None  # that the pipes or the issue of a multiprocessor take in a clock (sm_90)
+    pairs: float | None = None  # pairs per clock that the pipes or the issue of a multiprocessor allow (sm_90)
 
     @property
     def title(self) -> str:
@@ -76,7 +76,7 @@ MAIN = Row("min_plus", "float32", ", non-negative", True, pairs=256 / 3)  # 2 FA
 ROWS = [
     MAIN,
     Row("min_plus", "float32", ", any signs", pairs=64),  # FMNMX
-    Row("min_plus", "int32", "", True, pairs=96),  # a third VIADDMNMX, the rest IMAD and VIMNMX3
+    Row("min_plus", "int32", "", True, pairs=96),  # one third VIADDMNMX, two thirds IMAD and VIMNMX3
     Row("min_plus", "int16", "", True, pairs=128),  # VIADDMNMX of pairs
     Row("min_plus", "float16", "", True, pairs=512 / 3),  # 2 HADD2 and a VHMNMX
     Row("min_plus", "float64", "", True, n=4096, pairs=32),  # DADD and DSETP

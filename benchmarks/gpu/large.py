@@ -63,7 +63,8 @@ def closure(options: argparse.Namespace) -> Table:
     A = cupy.empty((n, n), np.float32)
     for start in range(0, n, _STEP):
         A[start : start + _STEP] = weights(n, start)
-    cupy.get_default_memory_pool().free_all_blocks()  # the pool keeps what it gives: from here on that is the closure's
+    # the pool keeps freed blocks, so later requests are those of the closure
+    cupy.get_default_memory_pool().free_all_blocks()
     time = device_milliseconds(lambda: sr.closure(A, out=A, check=False))
     beyond = cupy.get_default_memory_pool().total_bytes() - A.nbytes
     sources = np.random.default_rng(n).choice(n, min(n, options.rows), replace=False).tolist()

@@ -48,7 +48,7 @@ def larger(options: argparse.Namespace) -> Table:
 
     n, pool = options.n, cupy.get_default_memory_pool()
     nbytes = 4 * n * n
-    first = min(n, 8704)  # from there on blocks of pivots are as wide as those of the largest
+    first = min(n, 8704)  # from this size on, blocks of pivots have their final width
     small = cupy.random.random((first, first), dtype=np.float32)
     sr.closure(small, method=METHOD)  # compiles
     sr.closure(small.get(), method=METHOD, device="cuda", memory=min(parse_bytes(options.memory), 600 << 20))

@@ -21,7 +21,7 @@ from semiring.kernels.cuda.product.tiles import Tile
 
 __all__ = ["limit", "limit_cubin"]
 
-_PARAMETERS = 1, 2  # of 8 and of 4 bytes: the address of some data and of the results, iterations, 1
+_PARAMETERS = 1, 2  # the addresses of data and results (8 bytes each), iterations and 1 (4 bytes each)
 
 
 def limit_cubin(product: Product, tile: Tile, target: str) -> tuple[str, bytes]:

@@ -64,7 +64,7 @@ def seconds(name: str, n: int, edges: float = 60, blocks: int | None = None) -> 
     verify(name)
     given, close = graph(n, edges), closing_of(name, blocks)
     work, times = given.copy(), []
-    # A long closure reaches its clock rate by itself. But the tile of a product depends on n: a first call compiles.
+    # A long closure reaches its clock rate by itself. But the tile of a product depends on n, so a first call compiles.
     if n <= 4096 or name not in KERNELS:
         close(work)
     while len(times) < 5 and sum(times) < 0.2:
@@ -102,7 +102,7 @@ def board_joules(name: str, n: int, measured_seconds: float) -> float:
     import pynvml
 
     pynvml.nvmlInit()
-    # By its address: the numbers of CUDA are not those of NVML where CUDA_VISIBLE_DEVICES hides some.
+    # The address identifies the GPU, because CUDA_VISIBLE_DEVICES makes CUDA's numbers differ from those of NVML.
     handle = pynvml.nvmlDeviceGetHandleByPciBusId(cupy.cuda.Device().pci_bus_id)
     given, close = graph(n), closing_of(name)
     work = given.copy()

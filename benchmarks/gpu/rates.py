@@ -28,7 +28,7 @@ __all__ = ["main"]
 SIZES = (256, 1024, 2048, 2560, 3072, 4096, 8192, 16384, 32768)
 STACKS = ((1000, 100), (10_000, 32), (100, 129), (100, 256), (20, 512), (4, 1024))
 KINDS = (("min_plus", "float32"), ("min_plus", "int32"), ("max_min", "float32"))
-NO_EDGE = 2**29  # of the peer that keeps predecessors
+NO_EDGE = 2**29  # the file name of the peer that computes predecessors
 PRODUCT = 8192
 
 

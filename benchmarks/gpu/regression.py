@@ -31,7 +31,7 @@ KINDS = (
 )
 SIZES = (256, 512, 1024, 2048, 4096, 8192, 16384)
 STACKS = ((1000, 32), (1000, 100), (100, 256), (20, 512))
-LARGE = 8192  # from which on only elements of at most 4 bytes are closed: others take seconds
+LARGE = 8192  # from this size on only elements of at most 4 bytes are closed, because wider ones take seconds
 
 
 def operand(semiring: str, dtype: str, *shape: int) -> Any:

@@ -50,7 +50,7 @@ METHOD = "blocked_floyd_warshall"
 FLOAT = np.dtype(np.float32)
 _STEP, _MARGIN = 1024, 6 << 30  # rows at a time, and bytes that a GPU keeps free
 _BITS, _TREES = 16, 64  # rows and trees that are checked
-_WARM = 8704  # vertices: from there on blocks of pivots are as wide as those of the largest
+_WARM = 8704  # vertices from which on blocks of pivots have their final width
 Close = Callable[[Any], Any]
 
 
@@ -148,7 +148,7 @@ class Panels:
 
     def __init__(self, copies: bool) -> None:
         self._copies = copies
-        self._sizes: list[int] = []  # a list, for the threads of all GPUs append to it
+        self._sizes: list[int] = []  # a list, because the threads of all GPUs append to it
 
     def __call__(self, array: Any, root: int, ranks: Any) -> None:
         """Carry an array of one GPU to all of them."""
@@ -233,7 +233,7 @@ class _Size:
     def __init__(self, n: int, options: argparse.Namespace) -> None:
         start, stop = schedule_for("cuda", FLOAT).blocks(n)[-2:][0]
         self.n, self.width, self._options = n, stop - start, options
-        self._bits: int | None = None  # of one GPU
+        self._bits: int | None = None  # the bits of the result of one GPU
 
     def row(self, gpus: int, single_rate: float, check: bool) -> tuple[float, list[Any]]:
         """Return the pairs per second and the table row of a number of GPUs.
@@ -299,7 +299,7 @@ def closures(options: argparse.Namespace) -> Table:
     for gpus in counts:  # compiles
         seconds(closing(gpus), matrix(min(_WARM, max(options.n)), gpus))
     table: list[list[Any]] = []
-    alone = 1e12 * options.rate  # pairs a second of one GPU, of the largest matrix so far
+    alone = 1e12 * options.rate  # pairs a second of one GPU with the largest matrix so far
     for size in (_Size(n, options) for n in options.n):
         for gpus in counts:
             if gpus > 1 or size.n <= options.alone:

@@ -30,7 +30,7 @@ __all__ = ["main"]
 
 KINDS = ("min_plus/float64", "max_min/float64", "min_plus/int64", "max_min/int16")
 SIZES = (129, 192, 256, 384, 512, 768, 1024, 1408, 1536, 2048, 2560, 3072)
-SECONDS = 0.15  # of closures to a median
+SECONDS = 0.15  # the number of closures of which the median counts
 
 
 def ways(semiring: str, dtype: str) -> dict[str, Callable[[Any], None]]:

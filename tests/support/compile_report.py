@@ -67,7 +67,7 @@ def install(timer: CompilationTimer) -> None:
 
     def timed_init(self: Compilation, what: str, target: str = "this machine") -> None:
         begin(self, what, target)
-        caller = sys._getframe(1).f_locals.get("self")  # of Numba it is the cache, which has the loop's name
+        caller = sys._getframe(1).f_locals.get("self")  # Numba's cache, which has the name of the loop
         compiler = "CuTe" if target != "this machine" else "LLVM" if caller is None else "Numba"
         timer.begin(compiler, getattr(caller, "name", what))
 

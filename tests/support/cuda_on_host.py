@@ -63,9 +63,9 @@ def compiled_library(text: str, flags: list[str]) -> Path:
             code, compiled, linked = (Path(scratch, f"kernel.{ending}") for ending in ("cpp", "o", "so"))
             code.write_text(f'#include "{folder / _HEADER.name}"\n{text}')
             subprocess.run([COMPILER, *flags, "-c", str(code), "-o", str(compiled)], check=True)
-            # Without the flags: the header defines what the sanitizer calls, and its own library is not linked.
+            # The link omits these flags, because the header defines what the sanitizer calls in place of its library.
             subprocess.run([COMPILER, "-shared", str(compiled), "-o", str(linked)], check=True)
-            linked.replace(library)  # at once: another process sees the whole library or none
+            linked.replace(library)  # atomically, so that another process sees the whole library or none
     return library
 
 

@@ -34,7 +34,7 @@ _WATCHED = 100
 ROOM = 1 << 30  # bytes of addresses beyond those that the process has at first
 MATRIX = np.array([[INF, 2.5, INF, 7], [1, INF, -3, INF], [INF, INF, 0, 4], [12, INF, INF, INF]])
 NAMES = ["Ulm", "Kiel", "Jena", "Köln"]
-#: What is put into files beside random bytes.
+#: Texts that are put into files beside random bytes.
 TOKENS = [
     *(b"-1", b"0", b"1e999", b"-1e999", b"nan", b"inf", b"9007199254740993", b"9223372036854775807", b"2147483648"),
     *(b"99999999999999999999", b"0.1", b"3,5", b"1_000", b"0x10", b"", b" ", b"\t", b"\r", b"\n", b"\0", b'"', b","),

@@ -40,5 +40,5 @@ def compile_for(architecture: str, text: str, options: tuple[str, ...]) -> tuple
         entry.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         scratch = entry.with_name(f"{key}.{id(found)}.part")
         scratch.write_bytes(pickle.dumps(found))
-        scratch.replace(entry)  # at once: another process sees the whole entry or none
+        scratch.replace(entry)  # atomically, so that another process sees the whole entry or none
     return pickle.loads(entry.read_bytes())

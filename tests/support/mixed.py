@@ -102,7 +102,8 @@ def _judge_cycles(
     """Return the error if an unreported cycle weighs less than the rounding of weights and potentials explains."""
     for i in range(len(A)):
         part = np.flatnonzero(same_component[i])
-        hidden = _least_size(A, part) / unit / len(part)  # of potentials that cover the least weight, for every edge
+        # the rounding of potentials that may hide the least weight, for each edge
+        hidden = _least_size(A, part) / unit / len(part)
         raised = [
             [None if (w := weights[u][v]) is None else w + weight_error * abs(w) + hidden for v in part] for u in part
         ]

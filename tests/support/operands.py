@@ -44,7 +44,7 @@ def entries(rng, name, dtype, shape, *, tame=False):
         values = rng.integers(0, 9, shape) / 8
     elif name == "xor_and" or (name == "plus_times" and dtype.kind == "i"):
         info = np.iinfo(dtype)
-        values = rng.integers(info.min, info.max, shape, dtype, endpoint=True)  # these wrap around
+        values = rng.integers(info.min, info.max, shape, dtype, endpoint=True)  # their sums wrap around
     else:
         values = rng.integers(-9, 10, shape)
     values = values.astype(dtype)
@@ -96,7 +96,8 @@ def nilpotent(rng, name, dtype, n):
     A = entries(rng, name, dtype, (n, n))
     A[np.abs(A.astype(float)) == np.inf] = oracles.zero(name, dtype)
     if name == "plus_times":
-        A = np.sign(A) * (rng.random((n, n)) < min(1.0, 3 / max(1, n)))  # few paths, so that their number is exact
+        # few paths exist, so that their number is exact
+        A = np.sign(A) * (rng.random((n, n)) < min(1.0, 3 / max(1, n)))
     order = rng.permutation(n)
     A = np.where(np.triu(np.ones((n, n), bool), 1), A, oracles.zero(name, dtype)).astype(dtype)
     return A[np.ix_(order, order)]

@@ -9,7 +9,7 @@ from allpairspy import AllPairs
 
 __all__ = ["LIMIT", "covering_cases"]
 
-#: A test of more cases runs those that cover all pairs, unless the exhaustive tier was asked for.
+#: A test of more cases runs those that cover all pairs, unless the exhaustive tier is selected.
 LIMIT = 20
 
 

@@ -37,7 +37,7 @@ METHOD = in_ranks.METHOD
 def everything(ranks, folder):
     """Run every case that works, with the same random numbers on all ranks."""
     rng = np.random.default_rng(0)
-    for number, (name, dtypes) in enumerate(matrices.DTYPES.items()):  # each semiring, and each dtype
+    for number, (name, dtypes) in enumerate(matrices.DTYPES.items()):  # covers each semiring and each dtype
         for dtype in dict.fromkeys((dtypes[number % len(dtypes)], dtypes[-2:][0])):
             closes(ranks, rounding_matrix(rng, 65, name, dtype), name)
     for n in (1, 2, 33, 97):
@@ -114,7 +114,8 @@ def gpus(ranks, folder):
         A = rounding_matrix(rng, 1100, name, "float64")
         D = mpi.closure(A if first else None, name, device="cuda")
         expected = sr.closure(A, name)
-        np.testing.assert_allclose(D.own, expected[np.ix_(D.rows, D.columns)], 1e-12, 1e-14)  # logarithms near 0, too
+        # some logarithms are near 0
+        np.testing.assert_allclose(D.own, expected[np.ix_(D.rows, D.columns)], 1e-12, 1e-14)
         C = mpi.matmul(D, D, name)
         np.testing.assert_allclose(C.own, sr.matmul(expected, expected, name)[np.ix_(C.rows, C.columns)], 1e-12, 1e-14)
     h = rng.integers(0, 500, 1100)
@@ -141,7 +142,7 @@ def communicators(ranks, folder):
         assert (M.gather() is None) == (comm.rank > 0)
         assert set(mpi.closure(M).own.ravel()) <= {0.0, 10.0 * group}
         comm.Free()
-    assert numbers[0] == numbers[1]  # else this has shown nothing
+    assert numbers[0] == numbers[1]  # otherwise the case would show nothing
 
 
 def halfway(done, total):
@@ -208,7 +209,7 @@ def paths(ranks, rng):
         A[:, 7] = sr.as_semiring(name).zero_for(A.dtype)
         expected, own = sr.closure(A, name), np.random.default_rng(ranks.rank)
         with mpi.best_paths(A if ranks.rank == 0 else None, name) as found:
-            if ranks.rank == ranks.size - 1:  # the others do not help
+            if ranks.rank == ranks.size - 1:  # the remaining ranks do not help
                 for source, target in own.integers(0, 60, (6, 2)).tolist():
                     walks(found, A, expected, source, target, name)
                 with pytest.raises(NoPathError, match="from 3 to 7"):

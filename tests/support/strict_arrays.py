@@ -215,7 +215,7 @@ def _function(name):
         if set(options) & {"where", "initial"}:
             raise TypeError(f"{name}(): CuPy has no where= and initial=")
         if name in ("array", "asarray", "ascontiguousarray") and isinstance(arguments[0], np.ndarray):
-            return _outer(np.array(arguments[0], *arguments[1:]))  # explicit: allowed
+            return _outer(np.array(arguments[0], *arguments[1:]))  # an explicit copy is allowed
         options = {key: _inner(value) for key, value in options.items()}
         return _outer(function(*map(_inner, arguments), **options))
 
@@ -258,7 +258,7 @@ class StrictBackend:
                 method(plan, *map(_inner, arguments))
             if (
                 name.startswith("close_block") and plan.status.diverged != before
-            ):  # a device leaves it in its own memory
+            ):  # a device leaves the word in its own memory
                 pivot, plan.status.diverged = plan.status.diverged, before
                 if plan.status.word is not None and int(plan.status.word[0]) < 0:
                     plan.status.word[0] = plan.status.first_vertex + pivot

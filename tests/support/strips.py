@@ -59,7 +59,7 @@ def rounding_matrix(rng, n, name, dtype):
     """Return entries whose closures round, if they are floats."""
     if np.dtype(dtype).kind != "f" and name != "xor_and":
         return matrices.matrix(rng, n, name, dtype)
-    values = rng.random((n, n)) ** 3  # of random multiples of 2⁻⁵³ below 1 no sum would be rounded
+    values = rng.random((n, n)) ** 3  # sums of random multiples of 2⁻⁵³ below 1 would not be rounded
     if name == "xor_and":
         return np.triu(matrices.matrix(rng, n, name, dtype), 1)
     if name == "plus_times":

@@ -19,7 +19,7 @@ KINDS = (
 )
 SIGNED = ("signed", "signed acyclic", "negative cycle", "magnitudes")
 CASES = [(name, dtype) for name, dtypes in matrices.DTYPES.items() for dtype in dtypes]
-#: What results of the same problem may differ by, relative to the largest of the numbers that went into an entry.
+#: The allowed difference of two results, relative to the largest of the numbers that went into an entry.
 ROUNDING = {"float32": 3e-4, "float64": 1e-11}
 
 
@@ -29,7 +29,7 @@ class Case:
 
     name: str
     A: Any
-    exact: bool  # whether every path is, however it is added up
+    exact: bool  # whether every path is exact in any order of its sums
     options: dict[str, Any]
     kind: str = ""
 
@@ -69,7 +69,8 @@ def random_case(rng: np.random.Generator, largest: int = 70) -> Case:
     name, dtype = CASES[rng.integers(len(CASES))]
     kind = str(rng.choice(KINDS))
     tropical = name in ("min_plus", "max_plus")
-    if rng.random() < 0.5 and kind not in SIGNED:  # half of all cases where there are signs, a fifth with such a cycle
+    # about half of the cases have signs, and a fifth of those a negative cycle
+    if rng.random() < 0.5 and kind not in SIGNED:
         kind = str(rng.choice((*SIGNED, "negative cycle")))
     if kind in SIGNED and not tropical:
         name, dtype = (

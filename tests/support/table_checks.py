@@ -16,7 +16,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 
 _NUMBER = re.compile(r"(?:≈ |~)?(-?[\d,]*\.?\d+(?:e[+-]?\d+)?)(?: ?(?:%|×|s|ms|µs|× faster))?")
 _BROKEN = re.compile(r"\b(?:nan|inf|None)\b")
-_MAY_OVERFLOW = "error where maxima never meet"  # what some of the peers are shown to do
+_MAY_OVERFLOW = "error where maxima never meet"  # the column in which some peers overflow
 
 #: Columns whose numbers may be 0 or less: differences, errors, memory beside the matrix, what a single rank moves, and
 #: launches of a matrix of one block.
