@@ -166,7 +166,7 @@ def test_a_finished_run_reads_no_strip(monkeypatch, work):
     assert size < 50_000
 
     class RecordingSystem(System):
-        most = 0
+        longest = 0
 
         def read(self, file, memory, position):
             done = super().read(file, memory, position)

@@ -145,7 +145,7 @@ def test_a_path_reads_as_many_entries_as_it_has_edges(rng, close_by_strips):
     D, P = close_by_strips(A)
 
     class CountingArray(np.ndarray):
-        read = 0
+        reads = 0
 
         def __getitem__(self, key):
             found = super().__getitem__(key)

@@ -94,7 +94,7 @@ def test_every_table_is_filled(module, tmp_path, capsys, monkeypatch, as_it_was)
     missing = {name: need for (of, name), need in NEEDS.items() if of == module and find_spec(need) is None}
     assert set(found.left_out) == set(missing)
     for name, need in missing.items():
-        assert OPTIONAL[need].why
+        assert OPTIONAL[need].reason
         assert need in found.left_out[name]
     assert found.tables or missing
     for name, table in found.tables.items():
