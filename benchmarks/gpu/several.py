@@ -144,7 +144,7 @@ def seconds(close: Close, A: Any) -> float:
 
 
 class Panels:
-    """Panels that travel between GPUs: `broadcast_by_copies`, or a stand-in that waits as it does and copies nothing."""
+    """Panels that travel between GPUs: `broadcast_by_copies`, or a stand-in that waits alike and copies nothing."""
 
     def __init__(self, copies: bool) -> None:
         self._copies = copies
