@@ -323,7 +323,8 @@ def _close_array(request: Request, close: _Close) -> Any:
         f"an array of {format_bytes(A.nbytes)} in {format_bytes(layout.memory)} of the GPU's memory: "
         f"{_describe_layout(layout)}",
     )
-    return close_by_strips(request, setup.call(request, A, partial(check_by_threads, threads=options.threads)), run)
+    close_by_strips(request, setup.call(request, A, partial(check_by_threads, threads=options.threads)), run)
+    return target
 
 
 def _describe_layout(layout: StripLayout) -> str:
@@ -474,7 +475,8 @@ def _close_file_by_strips(request: Request, source: StoredMatrix, target: Stored
         if request.explanation is not None:
             request.explanation.set_matrix(call.kind.shape, call.kind.dtype)
             request.explanation.set_method(_METHOD, backend.name, setup.storage)
-        return close_by_strips(request, call, run)
+        close_by_strips(request, call, run)
+        return target.result()
     layout = setup.layout()
     communicator = request.communicator
     run = FileRun(
@@ -484,4 +486,5 @@ def _close_file_by_strips(request: Request, source: StoredMatrix, target: Stored
         layout = add_journal(layout, run.is_in_place, request.communicator.ranks.size)
     size, memory = format_bytes(source.size), format_bytes(layout.memory)
     request.explain("files", f"a file of {size} in {memory} of memory: {_describe_layout(layout)}")
-    return close_by_strips(request, call, run)
+    close_by_strips(request, call, run)
+    return target.result()

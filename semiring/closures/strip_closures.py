@@ -57,12 +57,15 @@ def _close(
         raise divergence_error(call.semiring, error.vertex) from None
 
 
-def close_by_strips(request: Request, call: Call, run: AnyRun) -> Any:
-    """Close the matrix of a call by strips, from the state in the journal if the run has one."""
+def close_by_strips(request: Request, call: Call, run: AnyRun) -> None:
+    """Close the matrix of a call by strips, from the state in the journal if the run has one.
+
+    The run writes the closure to its target.
+    """
     try:
         if run.journal is not None and run.journal.state.is_finished:
             run.check_finished()
-            return run.result()
+            return
         about, vectors = None, None
         if run.journal is not None:
             work = _restore_work(call, run.journal)
@@ -70,7 +73,7 @@ def close_by_strips(request: Request, call: Call, run: AnyRun) -> Any:
             work = plan_pieces(call, last_round=True)
             if work.last_round.edges and request.pivots is not None:
                 raise AlgebraError("pivots= does not support edges of unbounded gain: leave pivots= or these edges out")
-            run.add_last_round(work.last_round.rows)
+            run.layout = run.layout.with_last_round(work.last_round.rows)
             if run.journal_name is not None:
                 about, vectors = _describe_run(request, work, run.source, run.target)
         release_pages(call.A)
@@ -78,7 +81,6 @@ def close_by_strips(request: Request, call: Call, run: AnyRun) -> Any:
     finally:
         if run.journal is not None:
             run.journal.close()
-    return run.result()
 
 
 # -------------------------------------------------------------------------------------------------------- in a journal

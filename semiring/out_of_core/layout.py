@@ -170,9 +170,18 @@ class StripLayout:
         return bytes_moved(self.n, self.itemsize + self.pivots, len(self.rounds), self.shift > 0, self.last % 2 > 0)
 
     def with_last_round(self, rows: int) -> StripLayout:
-        """Return the layout with a last round whose panel has ``rows`` rows. 0 removes the last round."""
+        """Return the layout with a last round whose panel has ``rows`` rows. 0 removes the last round.
+
+        Raises `StorageError` if that panel needs more memory than the layout has.
+        """
         rounds = self.rounds[:-1] if self.last else self.rounds
-        return replace(self, rounds=(*rounds, ()) if rows else rounds, last=rows)
+        longer = replace(self, rounds=(*rounds, ()) if rows else rounds, last=rows)
+        if longer.memory > self.memory:
+            raise StorageError(
+                f"edges of unbounded gain leave {rows // 2} vertices, and a panel of {self.panel} rows has no room for "
+                "two each: give more memory"
+            )
+        return longer
 
     def loss(self, costs: Costs, ranks: int = 1) -> float:
         """Return the estimated additional time, as a fraction of the time of the closure in memory.

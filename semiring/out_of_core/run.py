@@ -70,14 +70,6 @@ class FileRun:
     communicator: Communicator = SINGLE_RANK
     pivots: StoredMatrix | None = None
 
-    def result(self) -> Array:
-        """Return the closure as the caller receives it."""
-        return self.target.result()
-
-    def add_last_round(self, rows: int) -> None:
-        """Add a last round with a panel of ``rows`` rows, and raise `StorageError` if the memory has no room for it."""
-        self.layout = _with_last_round(self.layout, rows)
-
     def close(
         self,
         engine: Engine,
@@ -250,14 +242,6 @@ class HostArrayRun:
     journal_name: None = None
     journal: None = None
 
-    def result(self) -> Array:
-        """Return the closure as the caller receives it."""
-        return self.target
-
-    def add_last_round(self, rows: int) -> None:
-        """Add a last round with a panel of ``rows`` rows, and raise `StorageError` if the memory has no room for it."""
-        self.layout = _with_last_round(self.layout, rows)
-
     def close(
         self,
         engine: Engine,
@@ -281,17 +265,6 @@ class HostArrayRun:
         finally:
             source_rows.close()
             rows.close()
-
-
-def _with_last_round(layout: StripLayout, rows: int) -> StripLayout:
-    """Return the layout with a last round, or raise `StorageError` if the memory has no room for its panel."""
-    longer = layout.with_last_round(rows)
-    if longer.memory > layout.memory:
-        raise StorageError(
-            f"edges of unbounded gain leave {rows // 2} vertices, and a panel of {layout.panel} rows has no room for "
-            "two each: give more memory"
-        )
-    return longer
 
 
 def _in_kernel_form(stores: list[RowStore], layout: StripLayout) -> list[RowStore]:
