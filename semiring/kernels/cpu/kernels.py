@@ -151,20 +151,19 @@ class Kernels:
             depth = A.shape[1]
         elif chunk and chunk <= depth:
             depth = depth // chunk * chunk
-        shape, subdiagonals = self.product_shape(depth, chunk > 0), (a_subdiagonals, b_subdiagonals)
+        shape = self.product_shape(depth, chunk > 0)
         if threads > 1:
             m, n = C.shape
             pairs = m * n * A.shape[1]
             if pairs >= speed.parallel_pairs:
                 tasks = max(1, min(speed.tasks * threads, pairs // speed.task_pairs, MAX_BLOCKS))
                 blocks = self._cut_blocks(m, n, tasks, in_place)
-                self._run_on_threads(
-                    shape, (C, A, B, P), (accumulate, chunk, k0, *subdiagonals), blocks, min(threads, len(blocks))
-                )
+                options = (accumulate, chunk, k0, a_subdiagonals, b_subdiagonals)
+                self._run_on_threads(shape, (C, A, B, P), options, blocks, min(threads, len(blocks)))
                 return
         workspace = self.workspace.take_piece(shape.workspace_bytes)
         self._product_entry(
-            C, A, B, P, shape.address, accumulate, chunk, k0, a_subdiagonals, b_subdiagonals, workspace.address
+            C, A, B, P, shape.address, accumulate, chunk, k0, a_subdiagonals, b_subdiagonals, workspace.address, 1
         )
         self.workspace.free_pieces.append(workspace)
 
@@ -236,7 +235,7 @@ class Kernels:
     ) -> None:
         workspaces = [self.workspace.take_piece(shape.workspace_bytes) for _ in range(threads)]
         job = _new_job(blocks, [piece.address for piece in workspaces])
-        self._describe_entry(*matrices, shape.address, *options, job.ctypes.data)
+        self._product_entry(*matrices, shape.address, *options, job.ctypes.data, 0)
         run_blocks(job, len(blocks), threads)
         self.workspace.free_pieces.extend(workspaces)
 
@@ -298,10 +297,6 @@ class Kernels:
     @cached_property
     def _products_entry(self) -> Any:
         return entry("products", self.size)
-
-    @cached_property
-    def _describe_entry(self) -> Any:
-        return entry("describe", self.size)
 
     @cached_property
     def _block_product_address(self) -> int:

@@ -58,7 +58,6 @@ __all__ = [
     "ProductShape",
     "block_product",
     "copy_block",
-    "describe",
     "move_tile",
     "pack_columns",
     "pack_rows",
@@ -303,35 +302,6 @@ def block_product(element: Any) -> Callable[..., None]:
 
 
 @_outer
-def describe(
-    C: Array,
-    A: Array,
-    B: Array,
-    P: Array,
-    shape: int,
-    accumulate: int,
-    chunk: int,
-    k0: int,
-    a_subdiagonals: int,
-    b_subdiagonals: int,
-    job: int,
-) -> None:
-    """Write the job C ← [C ⊕] A ⊗ B to the address ``job``.
-
-    ``shape`` is the address of a `ProductShape`.
-    """
-    for i in range(SHAPE_WORDS):
-        put(word(shape, i), job + 8 * i)
-    c, a, b, p = C.strides, A.strides, B.strides, P.strides
-    values = (
-        *(address(C), c[0], c[1], address(A), a[0], a[1], address(B), b[0], b[1], address(P), p[0], p[1]),
-        *(A.shape[1], accumulate, chunk, k0, a_subdiagonals, b_subdiagonals),
-    )
-    for i in range(len(values)):
-        put(values[i], job + 8 * (C_ADDRESS + i))
-
-
-@_outer
 def product(
     C: Array,
     A: Array,
@@ -343,14 +313,25 @@ def product(
     k0: int,
     a_subdiagonals: int,
     b_subdiagonals: int,
-    workspace: int,
+    job: int,
+    is_alone: int,
 ) -> None:
-    """Compute C ← [C ⊕] A ⊗ B on the calling thread.
+    """Write the job C ← [C ⊕] A ⊗ B to the address ``job``.
 
-    The job and its block lie in the head of the workspace.
+    ``shape`` is the address of a `ProductShape`. If ``is_alone`` is 1, the calling thread computes all of C as well.
+    The job then lies in the head of a workspace, and its block follows it.
     """
-    describe(C, A, B, P, shape, accumulate, chunk, k0, a_subdiagonals, b_subdiagonals, workspace)
-    _compute_all(workspace, C.shape[0], C.shape[1], workspace)
+    for i in range(SHAPE_WORDS):
+        put(word(shape, i), job + 8 * i)
+    c, a, b, p = C.strides, A.strides, B.strides, P.strides
+    values = (
+        *(address(C), c[0], c[1], address(A), a[0], a[1], address(B), b[0], b[1], address(P), p[0], p[1]),
+        *(A.shape[1], accumulate, chunk, k0, a_subdiagonals, b_subdiagonals),
+    )
+    for i in range(len(values)):
+        put(values[i], job + 8 * (C_ADDRESS + i))
+    if is_alone:
+        _compute_all(job, C.shape[0], C.shape[1], job)
 
 
 @_outer
