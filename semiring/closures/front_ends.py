@@ -240,15 +240,13 @@ def _close_packed_on_gpu(request: Request) -> Any:
 def _close_sparse(request: Request) -> Any:
     """Close a SciPy sparse matrix: entries that it does not store are no edges, and a stored 0 is a weight.
 
-    Raises `ShapeError`, `DTypeError` for complex numbers, and `TooLargeError` if the closure does not fit the memory.
+    Raises `ShapeError`, `DTypeError`, and `TooLargeError` if the closure does not fit the memory.
     """
     A, options = request.operand, request.options
     check_sparse(A)
     if A.shape[0] != A.shape[1]:
         raise ShapeError(f"A is {A.shape}: a closure needs a square matrix")
     n, dtype, out_buffer = A.shape[0], np.dtype(A.dtype), None
-    if dtype.kind == "c":  # no semiring supports complex numbers, and the planner would need their "no path"
-        options.semiring.check_dtype(dtype)
     if request.out is None:
         demand_memory(n * n * dtype.itemsize, f"the closure of {n:,} vertices", fewer_paths_advice())
     else:

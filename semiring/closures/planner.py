@@ -24,7 +24,7 @@ from semiring import profiling
 from semiring.advice import option
 from semiring.algebra import Semiring
 from semiring.algorithms.methods import is_structural, method_named
-from semiring.arrays.operands import memory_of
+from semiring.arrays.operands import common_dtype, memory_of
 from semiring.closures.call import Call, Kind, is_tropical
 from semiring.closures.entry_maps import POSITIVE_ZEROS
 from semiring.closures.plan import Draft, NotApplicable, Plan, Rewrite, reason_text
@@ -220,10 +220,12 @@ def solve(call: Call, out_buffer: Any = None) -> Any:
 
 
 def _make_plan(call: Call) -> Plan:
-    """Run the rules on a call, and return the new plan."""
+    """Run the rules on a call, and return the new plan. Raises `DTypeError` if the semiring lacks the dtype."""
+    part = call.kind.part
+    if part is None:  # before the draft, which holds the zero in this dtype
+        common_dtype(call.semiring, np.empty(0, call.kind.dtype))
     q, answers = Recorder(call), []
     draft, rules = Draft.from_call(call), rules_in_order()
-    part = call.kind.part
     first = 0
     if part is not None:
         first = 1 + [each.name for each in rules].index(part.after_rule)

@@ -189,6 +189,15 @@ def test_sparse_refusals(rng):
             closure(A, method=method)
 
 
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "dia", "lil"])
+@pytest.mark.parametrize("semiring", ["min_plus", "plus_times", "boolean"])
+def test_a_sparse_matrix_of_complex_numbers_is_refused(semiring, form):
+    A = sparse.coo_array(np.eye(3, dtype=complex)).asformat(form)
+    for arguments in ({}, {"out": np.zeros((3, 3), complex)}, {"method": "rkleene"}):
+        with pytest.raises(sr.errors.DTypeError, match=f"{semiring} is not defined on complex128: .* Use (one|bool)"):
+            closure(A, semiring, **arguments)
+
+
 def test_auto_prefers_johnson_on_large_sparse_graphs():
     n = 40_000  # never closed: the test checks only the choice
     from semiring.algorithms.schedule import dense_operations, search_operations
