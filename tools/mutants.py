@@ -374,7 +374,7 @@ def mutants_of(file: str, text: str) -> list[Mutant]:
 
 
 def apply(mutant: Mutant, text: str) -> str:
-    """Return the text of the mutated module, and raise `MutantError` where the line of the mutant is not in it."""
+    """Return the text of the mutated module. Raises `MutantError` if the module lacks the line of the mutant."""
     lines = text.splitlines(keepends=True)
     equal = [i for i, line in enumerate(lines) if line.strip() == mutant.source.strip()]
     scopes = _scopes(ast.parse(text), len(lines))
@@ -388,7 +388,8 @@ def apply(mutant: Mutant, text: str) -> str:
     line = lines[at]
     offset = mutant.column - 1 - (len(mutant.source) - len(mutant.source.lstrip()))
     start = len(line) - len(line.lstrip()) + offset
-    assert line.startswith(mutant.before, start)
+    if not line.startswith(mutant.before, start):
+        raise MutantError(f"{mutant.file}:{at + 1} has no {mutant.before!r} in column {start + 1}: {line.strip()}")
     lines[at] = line[:start] + mutant.after + line[start + len(mutant.before) :]
     return "".join(lines)
 

@@ -104,9 +104,26 @@ def test_a_mutant_whose_code_is_gone_is_replaced(monkeypatch):
     assert mutants.draw(mutants.ROOT, 1, 5, gone) == [drawn]
 
 
+KEPT = mutants.load(mutants.ROOT / "tools" / "mutants.json")
+
+
+@pytest.mark.parametrize("mutant", KEPT, ids=str)
+def test_a_mutant_of_the_list_applies(mutant):
+    text = (mutants.ROOT / mutant.file).read_text("utf-8")
+    changed = mutants.apply(mutant, text)
+    ast.parse(changed)
+    lines = zip(text.splitlines(), changed.splitlines(), strict=True)
+    assert sum(old != new for old, new in lines) == 1
+
+
+def test_a_mutant_whose_column_has_other_text_does_not_apply():
+    (mutant, *_) = mutants.mutants_of("semiring/io/a.py", "def f(x):\n    return x - 1\n")
+    with pytest.raises(MutantError, match=r"a\.py:2 has no '-' in column 11: return x - 1"):
+        mutants.apply(Mutant(**{**vars(mutant), "column": 11}), "def f(x):\n    return x - 1\n")
+
+
 def test_every_folder_has_its_tests():
-    kept = mutants.load(mutants.ROOT / "tools" / "mutants.json")
-    assert {each.folder for each in kept if not each.excluded} == set(mutants.FOLDERS)
+    assert {each.folder for each in KEPT if not each.excluded} == set(mutants.FOLDERS)
     for folder in mutants.FOLDERS:
         assert (mutants.ROOT / "semiring" / folder).is_dir()
         assert mutants.tests_for(f"semiring/{folder}/a.py", mutants.ROOT)
