@@ -9,6 +9,7 @@ cases are exhaustive.
 from __future__ import annotations
 
 import ast
+import atexit
 import ctypes
 import functools
 import gc
@@ -18,12 +19,15 @@ import sys
 import zlib
 from collections.abc import Hashable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 import tiers
 from hypothesis import HealthCheck, settings
 from pairs import LIMIT, covering_cases
+
+if TYPE_CHECKING:
+    import numpy as np
 
 pytest_plugins = ["compile_report"]
 
@@ -44,6 +48,11 @@ def tier(config: pytest.Config) -> str:
     return "exhaustive" if everything else "full"
 
 
+def distributes(config: pytest.Config) -> bool:
+    """Return whether this process distributes the tests to processes of pytest-xdist, and runs none."""
+    return config.getoption("dist", "no") != "no" and not hasattr(config, "workerinput")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     chosen = tiers.selected_tier = tier(config)
     os.environ.setdefault("HYPOTHESIS_PROFILE", chosen)
@@ -51,8 +60,13 @@ def pytest_configure(config: pytest.Config) -> None:
         # LLVM's optimiser takes a third of the time to compile. The full tier runs what users run. The kernels of the
         # two have separate cache keys.
         os.environ.setdefault("NUMBA_OPT", "0")
+    # NumPy reads this when it is imported. OpenBLAS shares the small products of layouts between threads, which takes
+    # six times as long as one thread, and every process of pytest-xdist would have a thread for each core.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     settings.load_profile(os.environ["HYPOTHESIS_PROFILE"])
     config.pluginmanager.register(Tiers(), "tiers of tests")
+    if distributes(config):
+        return
     from semiring.closures import planner
     from semiring.kernels.cpu import first_calls  # imports Numba, which reads the environment at that time
 
@@ -70,7 +84,8 @@ def pytest_report_header(config: pytest.Config) -> str:
 @functools.cache
 def module_markers(path: Path) -> frozenset[str]:
     """Return the names of the markers that a test file gives itself by ``pytestmark``, without importing it."""
-    for statement in ast.parse(path.read_bytes()).body:
+    content = path.read_bytes()
+    for statement in ast.parse(content).body if b"pytestmark" in content else ():
         if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "pytestmark":
             return frozenset(re.findall(r"pytest\.mark\.(\w+)", ast.unparse(statement.value)))
     return frozenset()
@@ -179,13 +194,13 @@ gc.set_threshold(50_000, 20, 20)
 
 
 def pytest_collection_finish() -> None:
-    """Exempt thousands of tests from garbage collection."""
+    """Exempt thousands of tests from garbage collection.
+
+    The end of the process undoes it, because libraries report objects that are never collected as leaks. The end of
+    the session would be too early: pytest collects garbage several times then, which takes a second.
+    """
     gc.freeze()
-
-
-def pytest_unconfigure() -> None:
-    """Undo `gc.freeze`: libraries report objects that are never collected as leaks, when the process ends."""
-    gc.unfreeze()
+    atexit.register(gc.unfreeze)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -228,6 +243,8 @@ def monkeypatch():
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """Return random numbers that depend on the name of the test alone, not on the tests that ran before it."""
+    import numpy as np
+
     return np.random.default_rng(zlib.crc32(request.node.name.encode()))
 
 

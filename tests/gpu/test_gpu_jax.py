@@ -8,8 +8,8 @@ import json
 import numpy as np
 import pytest
 
+cupy = pytest.importorskip("cupy", reason="a GPU needs CuPy: pip install '.[cuda]'")  # first: it is found sooner
 jax = pytest.importorskip("jax", reason="semiring.jax needs JAX: pip install '.[jax]'")
-cupy = pytest.importorskip("cupy", reason="a GPU needs CuPy: pip install '.[cuda]'")
 
 import semiring as sr  # noqa: E402
 import semiring.jax as differentiable  # noqa: E402

@@ -169,6 +169,7 @@ def test_results_are_of_the_library_and_dtype_of_the_operands(rng):
     assert sr.multi_dot([[0, 1], [2, 0]], [0, 0], steps=2).tolist() == [0, 0]
 
 
+@pytest.mark.full  # PyTorch alone takes seconds to import
 def test_bfloat16_is_computed_in_float32_and_rounded_once(rng):
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     A, B = (torch.from_numpy(rng.random(shape)).to(torch.bfloat16) for shape in ((60, 300), (300, 50)))

@@ -130,7 +130,8 @@ def imports(path: Path, module: str, *, unless: Callable[[ast.AST], bool] | None
         elif unless is not None and unless(node):
             return
         for child in ast.iter_child_nodes(node):
-            visit(child)
+            if not isinstance(child, ast.expr):  # no expression holds an import
+                visit(child)
 
     visit(tree)
     return found
