@@ -29,7 +29,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from benchmarks.packages import UnavailableError, require
-from benchmarks.tables import Origin, Table, save
+from benchmarks.tables import Origin, Table, save, three_digits
 
 __all__ = [
     "ROOT",
@@ -51,6 +51,7 @@ __all__ = [
     "random_matrix",
     "run",
     "theirs",
+    "three_digits",
 ]
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -224,13 +225,12 @@ def format_seconds(seconds: float) -> str:
     unit, name = next(
         (unit, name) for unit, name in ((1, "s"), (1e-3, "ms"), (1e-6, "µs")) if seconds >= unit or unit < 1e-5
     )
-    return f"{seconds / unit:.3g} {name}"
+    return f"{three_digits(seconds / unit)} {name}"
 
 
 def milliseconds(seconds: float) -> str:
     """Return the milliseconds in three digits."""
-    took = f"{seconds * 1e3:.3g}"
-    return f"{float(took):,.0f}" if "e+" in took else took
+    return three_digits(seconds * 1e3)
 
 
 def format_number(value: float, digits: int, group: str = "") -> str:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.common import Table, at_most, by_clock, comparing, format_seconds, ours, run, theirs
+from benchmarks.common import Table, at_most, by_clock, comparing, format_seconds, ours, run, theirs, three_digits
 from benchmarks.packages import require
 from tools.networkx_suite import install_entry_points
 
@@ -76,7 +76,9 @@ def scipy(options: argparse.Namespace) -> Table:
         for label, name, graph, given in calls:
             before = seconds(lambda: getattr(theirs_of, name)(graph, **given))  # noqa: B023
             after = seconds(lambda: getattr(ours_of, name)(graph, **given), f"{label}, n = {n}")  # noqa: B023
-            rows.append([label, f"{n:,}", format_seconds(before), format_seconds(after), f"{before / after:.3g}×"])
+            rows.append(
+                [label, f"{n:,}", format_seconds(before), format_seconds(after), f"{three_digits(before / after)}×"]
+            )
     title = "SciPy, one import changed (sparse: 6 edges a vertex)"
     return Table(title, ["call", "n", "SciPy", "ours", "faster by"], rows)
 
@@ -142,7 +144,7 @@ def networkx(options: argparse.Namespace) -> Table:
                         edges,
                         format_seconds(before),
                         format_seconds(after),
-                        f"{before / after:.3g}×",
+                        f"{three_digits(before / after)}×",
                     ]
                 )
     columns = ["function", "vertices", "edges", "NetworkX", "with the backend", "faster by"]
@@ -167,7 +169,9 @@ def scripts(options: argparse.Namespace) -> Table:
         script = _SCRIPT.format(n=n, call=call)
         before = theirs(_running(script, ""), repeats=3, seconds=0)
         after = ours(f"{call}, {n:,} vertices", _running(script, "semiring"), repeats=3, seconds=0)
-        rows.append([f"`{call}`", f"{n:,}", format_seconds(before), format_seconds(after), f"{before / after:.3g}×"])
+        rows.append(
+            [f"`{call}`", f"{n:,}", format_seconds(before), format_seconds(after), f"{three_digits(before / after)}×"]
+        )
     return Table(
         "Whole scripts, 6 edges a vertex", ["call", "vertices", "NetworkX", "with the backend", "faster by"], rows
     )

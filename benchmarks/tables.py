@@ -24,7 +24,16 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Origin", "Table", "read", "save"]
+__all__ = ["Origin", "Table", "read", "save", "three_digits"]
+
+
+def three_digits(value: float, group: str = ",") -> str:
+    """Return a number in three significant digits, such as 4,840 instead of 4.84e+03.
+
+    Only numbers from 10⁹ on have an exponent. ``group`` separates the thousands: "," or nothing.
+    """
+    text = f"{value:.3g}"
+    return f"{float(text):{group}.0f}" if "e+" in text and abs(value) < 1e9 else text
 
 
 @dataclass(frozen=True)
@@ -49,7 +58,7 @@ class Table:
     @property
     def cells(self) -> list[list[str]]:
         """The texts of the rows, as they are shown."""
-        return [[f"{cell:.3g}" if isinstance(cell, float) else str(cell) for cell in row] for row in self.rows]
+        return [[three_digits(cell, "") if isinstance(cell, float) else str(cell) for cell in row] for row in self.rows]
 
     def __str__(self) -> str:
         lines = [list(self.columns), *self.cells]

@@ -26,7 +26,7 @@ import numpy as np
 
 import semiring as sr
 from benchmarks.classical import serial
-from benchmarks.common import Table, by_clock, comparing, device_milliseconds, format_number, ours, run
+from benchmarks.common import Table, by_clock, comparing, device_milliseconds, format_number, ours, run, three_digits
 from benchmarks.gpu.peers import peers
 from benchmarks.packages import require
 from semiring.kernels.cuda import closing as staged
@@ -216,7 +216,7 @@ def _cell(value: float | None) -> str:
         return "—"
     if np.isnan(value):
         return "wrong"
-    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+    return three_digits(value, "")
 
 
 def _exponent(times: dict[int, float]) -> str:

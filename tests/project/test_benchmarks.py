@@ -27,6 +27,25 @@ def test_tables_come_back_from_a_file_as_a_reader_saw_them(tmp_path):
     assert (found["empty"].columns, found["empty"].rows) == (["x"], [])
 
 
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        *[(4840, "4,840 s"), (999.6, "1,000 s"), (11_049, "11,000 s"), (123_456, "123,000 s"), (999, "999 s")],
+        *[(1.2345, "1.23 s"), (0.9996, "1,000 ms"), (0.0123, "12.3 ms"), (12e-6, "12 µs"), (2e-8, "0.02 µs")],
+    ],
+)
+def test_times_have_three_digits_and_no_exponent(seconds, shown):
+    assert common.format_seconds(seconds) == shown
+
+
+def test_numbers_of_a_table_have_no_exponent_below_a_billion():
+    assert common.milliseconds(12.345) == "12,300"
+    assert Table("", ["s", "×"], [[4840.2, 448_123.0], [2.24e11, -2000.4]]).cells == [
+        ["4840", "448000"],
+        ["2.24e+11", "-2000"],
+    ]
+
+
 def test_saving_replaces_tables_by_name_and_leaves_the_others(tmp_path):
     path, other = tmp_path / "t.csv", Origin("Another", "2026-11-23", "unknown", "python -m benchmarks.gemm b")
     save(path, {"a": Table("A", ["x"], [["1"]], ORIGIN), "b": Table("B", ["x"], [["2"]], ORIGIN)})
