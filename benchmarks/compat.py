@@ -59,7 +59,7 @@ def scipy(options: argparse.Namespace) -> Table:
     for n in options.sizes or _SCIPY_SIZES:
         rng = np.random.default_rng(n)
         dense = rng.uniform(1, 10, (n, n))
-        sparse = random_array((n, n), density=min(1.0, 6 / n), rng=rng, format="csr")
+        sparse: Any = random_array((n, n), density=min(1.0, 6 / n), rng=rng, format="csr")
         potential = rng.uniform(-1, 1, n)
         entries = sparse.tocoo()
         signed = sparse.copy()

@@ -78,7 +78,8 @@ def delaunay(scale: float) -> Iterator[Graph]:
 def random(scale: float) -> Iterator[Graph]:
     """Generate a directed graph with six edges a vertex."""
     rng, n = np.random.default_rng(0), round(4096 * scale)
-    yield f"random, {n:,}", _of_edges(n, *rng.integers(0, n, (2, 6 * n)), rng.integers(1, 1000, 6 * n))
+    tails, heads = rng.integers(0, n, (2, 6 * n))
+    yield f"random, {n:,}", _of_edges(n, tails, heads, rng.integers(1, 1000, 6 * n))
 
 
 def complete(scale: float) -> Iterator[Graph]:
@@ -103,7 +104,8 @@ def acyclic(vertices: int, scale: float) -> Iterator[Graph]:
 def many_components(scale: float) -> Iterator[Graph]:
     """Generate a directed graph with 1.5 edges a vertex: one large component and many small ones."""
     n = round(16384 * scale)
-    yield f"random, {n:,}", _of_edges(n, *np.random.default_rng(3).integers(0, n, (2, 3 * n // 2)), 1.0)
+    tails, heads = np.random.default_rng(3).integers(0, n, (2, 3 * n // 2))
+    yield f"random, {n:,}", _of_edges(n, tails, heads, 1.0)
 
 
 def flights(_: float) -> Iterator[Graph]:

@@ -106,7 +106,7 @@ def csgraph(options: argparse.Namespace) -> Iterator[Call]:
     for n in options.graphs or (10, 30, 100, *options.sizes):
         rng = np.random.default_rng(n)
         dense = rng.uniform(1, 10, (n, n))
-        sparse = random_array((n, n), density=min(1.0, 6 / n), rng=rng, format="csr")
+        sparse: Any = random_array((n, n), density=min(1.0, 6 / n), rng=rng, format="csr")
         entries, heights, signed = sparse.tocoo(), rng.uniform(-1, 1, n), sparse.copy()
         signed.data = entries.data + 0.01 + heights[entries.row] - heights[entries.col]
         for label, function, graph, keywords in (

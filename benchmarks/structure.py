@@ -165,11 +165,11 @@ def _at_its_best(n: int) -> Iterator[tuple[str, Any, str, float, Any]]:
     yield "the same, sparse float32, against int16", stored, "min_plus", 50, whole
     half = np.where(W < 500, 1, np.iinfo(np.int16).max).astype(np.int16)
     yield "one weight, half of all edges, int16", half, "min_plus", 20, None
-    many = rng.integers(0, 5 * n, (2, 50 * n))
+    tails, heads = rng.integers(0, 5 * n, (2, 50 * n))
     shape, name = (5 * n, 5 * n), f"bits of {5 * n} vertices, 10 edges a vertex"
-    yield name, sr.BitMatrix.from_edges(*many, shape), "boolean", 40, None
-    ahead = rng.permutation(5 * n)[np.sort(many, axis=0)]
-    yield f"{name}, acyclic", sr.BitMatrix.from_edges(*ahead, shape), "boolean", 40, None
+    yield name, sr.BitMatrix.from_edges(tails, heads, shape), "boolean", 40, None
+    tails, heads = rng.permutation(5 * n)[np.sort([tails, heads], axis=0)]
+    yield f"{name}, acyclic", sr.BitMatrix.from_edges(tails, heads, shape), "boolean", 40, None
 
 
 def planar(options: argparse.Namespace) -> Table:

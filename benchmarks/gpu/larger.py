@@ -63,7 +63,7 @@ def larger(options: argparse.Namespace) -> Table:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=options.folder)))
         for kind in options.rows:
             path = folder / "A.npy"
-            A = np.empty((n, n), np.float32)
+            A: Any = np.empty((n, n), np.float32)
             if kind != "array":
                 A = np.lib.format.open_memmap(path, "w+", np.float32, (n, n))
             by_rows(A, lambda start, rows: rows.__setitem__(slice(None), weights(n, start).get()))

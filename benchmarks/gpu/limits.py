@@ -60,7 +60,7 @@ def _entries(product: Product, words: int) -> Any:
 
     format_ = product.words
     values = cupy.random.random(words * (2 if format_.lanes == 2 else 1)) * (1 if format_.is_floating else 1000)
-    if format_.bits:
+    if format_.has_bits:
         return (values * 2**31 / 1000).astype(np.int32)
     return values.astype(format_.numpy_word if format_.lanes == 1 else format_.dtype)
 

@@ -91,8 +91,7 @@ LIMITS: dict[str, dict[str, int]] = {
         "semiring/testing": 11,
         "tests/project": 4,
     },
-    "long": {
-    },
+    "long": {},
 }
 
 
