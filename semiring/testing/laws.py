@@ -53,7 +53,7 @@ def _constant_like(constant: str, x: Array, semiring: Semiring) -> Array:
     return np.full_like(x, getattr(semiring, f"{constant}_for")(x.dtype))
 
 
-class _ArrayOperations(ArrayAlgebra):
+class _NumPyOperations(ArrayAlgebra):
     """The elementwise functions of the library, in which 0̄ annihilates by definition."""
 
     raw_mul = ArrayAlgebra.mul
@@ -131,7 +131,7 @@ def check_law(name: str, semiring: Semiring | str, x: Any, y: Any = None, z: Any
     operands = np.broadcast_arrays(*(np.asarray(operand, dtype) for operand in elements))
     used = operands[: law.arity]
     with np.errstate(all="ignore"):  # some elements have no star
-        demands = list(law.demands(_ArrayOperations(semiring, dtype), *used))
+        demands = list(law.demands(_NumPyOperations(semiring, dtype), *used))
     for statement, left, right in demands:
         first, *others = (np.broadcast_to(np.asarray(side, dtype), operands[0].shape) for side in right)
         for other in others:

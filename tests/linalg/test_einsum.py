@@ -333,7 +333,7 @@ def test_three_operands_need_opt_einsum_and_two_do_not(monkeypatch):
     assert sr.einsum("pq,qr,rs->ps", B, B, B, semiring=relations).shape == (7, 7)
 
 
-@pytest.mark.full  # a process of its own; the test above asserts that two operands do without the package
+@pytest.mark.full  # It starts a process. The test above asserts that two operands do without the package.
 def test_two_operands_load_no_opt_einsum():
     code = "import semiring as sr, sys; sr.einsum('ij,jk->ik', [[1.0]], [[2.0]]); print('opt_einsum' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

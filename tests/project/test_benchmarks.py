@@ -28,14 +28,14 @@ def test_tables_come_back_from_a_file_as_a_reader_saw_them(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "shown"),
+    ("seconds", "text"),
     [
         *[(4840, "4,840 s"), (999.6, "1,000 s"), (11_049, "11,000 s"), (123_456, "123,000 s"), (999, "999 s")],
         *[(1.2345, "1.23 s"), (0.9996, "1,000 ms"), (0.0123, "12.3 ms"), (12e-6, "12 µs"), (2e-8, "0.02 µs")],
     ],
 )
-def test_times_have_three_digits_and_no_exponent(seconds, shown):
-    assert common.format_seconds(seconds) == shown
+def test_times_have_three_digits_and_no_exponent(seconds, text):
+    assert common.format_seconds(seconds) == text
 
 
 def test_numbers_of_a_table_have_no_exponent_below_a_billion():

@@ -24,14 +24,14 @@ def load(name: str) -> Any:
 
 
 def member(owner: ModuleType | type, name: str) -> Any:
-    """Return an attribute or a submodule; None for a field that instances alone have; `MISSING` if there is none."""
+    """Return an attribute or a submodule: None for a field of instances, `MISSING` if there is none."""
     if isinstance(owner, ModuleType):
         return getattr(owner, name) if hasattr(owner, name) else load(f"{owner.__name__}.{name}")
     return None if name in fields(owner) else getattr(owner, name, MISSING)
 
 
-def imported(tree: ast.Module) -> Iterator[tuple[str, Any]]:
-    """Yield the names that a module imports from this library, and their values; `MISSING` where there is none."""
+def find_imports(tree: ast.Module) -> Iterator[tuple[str, Any]]:
+    """Yield the names that a module imports from this library, and their values, or `MISSING`."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -46,7 +46,7 @@ def imported(tree: ast.Module) -> Iterator[tuple[str, Any]]:
 
 
 def resolve(node: ast.expr, names: dict[str, Any]) -> Any:
-    """Return what a chain of attributes names, None where it is no module or class; raise `AttributeError`."""
+    """Return the module or class that a chain of attributes names, otherwise None, or raise `AttributeError`."""
     if isinstance(node, ast.Name):
         return names.get(node.id)
     if isinstance(node, ast.Attribute):
@@ -67,7 +67,7 @@ def fields(owner: type) -> set[str]:
 def unknown_names(tree: ast.Module) -> Iterator[str]:
     """Yield each name that a module takes from this library in vain, with its line."""
     names: dict[str, Any] = {}
-    for name, value in imported(tree):
+    for name, value in find_imports(tree):
         if value is MISSING:
             yield f"import of {name}"
         else:
@@ -77,12 +77,12 @@ def unknown_names(tree: ast.Module) -> Iterator[str]:
             if isinstance(node, ast.Attribute):
                 resolve(node, names)
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "setattr":
-                patched(node.args, names)
+                check_patch(node.args, names)
         except AttributeError as error:
             yield f"line {node.lineno}: {error}"
 
 
-def patched(arguments: list[ast.expr], names: dict[str, Any]) -> None:
+def check_patch(arguments: list[ast.expr], names: dict[str, Any]) -> None:
     """Raise `AttributeError` if the target of ``monkeypatch.setattr`` does not exist."""
     target, name = arguments[0], getattr(arguments[1], "value", None)
     owner = resolve(target, names)

@@ -28,7 +28,7 @@ _OTHER_SHARED_BYTES = 10 << 10  # additional bytes of shared memory that a kerne
 _WIDE_ROW_BYTES = 100 << 10  # from this size of a row on, a multiprocessor holds a single block, with more threads
 
 
-class _PredecessorSearch:
+class _SearchMatrices:
     """A closed matrix D, the matrix of the weights before the closure, and the kernels that read both.
 
     ``shared_limit`` is the most bytes of data in the shared memory of a block. ``shared_bytes`` is the size of a row,
@@ -100,7 +100,7 @@ def find_predecessors(plan: KernelPlan, D: Any, tolerance: Tolerance, weights: A
     The function waits for the device to read the number of direct edges, and again if there are many. It waits once
     more to test whether the weights of all paths add up to the distances. Raises `AlgebraError` if they do not.
     """
-    case = _PredecessorSearch(plan, D, weights, tolerance)
+    case = _SearchMatrices(plan, D, weights, tolerance)
     n = case.n
     lists, improves = _direct_edges(case)
     pred, flags = cupy.empty((n, n), np.int32), cupy.empty(n, np.uint8)
@@ -113,7 +113,7 @@ def find_predecessors(plan: KernelPlan, D: Any, tolerance: Tolerance, weights: A
     return pred
 
 
-def _direct_edges(case: _PredecessorSearch) -> tuple[tuple[Any, ...], Any]:
+def _direct_edges(case: _SearchMatrices) -> tuple[tuple[Any, ...], Any]:
     """Return the lists of direct edges in the form of the kernels, and a word that is set if an edge improves on 1̄.
 
     Each slice takes the memory of 32 lists as long as its longest. The worst case is n² edges: all other vertices have
@@ -157,6 +157,6 @@ def find_tree(plan: KernelPlan, D: Any, weights: Any, tolerance: Tolerance, sour
     flags[source] = 1
     # The kernel writes row `source` of a matrix, so it receives the address where that matrix would begin.
     address = np.uint64((row.data.ptr - row.nbytes * source) % 2**64)
-    if int(_PredecessorSearch(plan, D, weights, tolerance).repair(address, flags, 1)[0]):
+    if int(_SearchMatrices(plan, D, weights, tolerance).repair(address, flags, 1)[0]):
         raise unattained_distance(plan)
     return row
