@@ -11,6 +11,9 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -26,6 +29,7 @@ from semiring.errors import SuspiciousWeightsWarning
 __all__ = [
     "minus_one_hint",
     "stacklevel_of_caller",
+    "trust_zeros",
     "warn_of_other_zeros",
     "warn_of_other_zeros_on_device",
     "warn_of_percentages",
@@ -41,6 +45,19 @@ _PAIRS = 32  # the pairs of vertices at distance 0 whose rows are compared
 _SILENCE = 'warnings.simplefilter("ignore", semiring.errors.SuspiciousWeightsWarning)'
 _reduce_min, _reduce_max = np.minimum.reduce, np.maximum.reduce
 _NEAR = 8  # rounded distances from one place differ by at most an eighth of the longest distance
+
+
+_zeros_are_trusted: ContextVar[bool] = ContextVar("semiring_zeros_are_trusted", default=False)
+
+
+@contextmanager
+def trust_zeros() -> Iterator[None]:
+    """Warn of no entries in the body: it closes matrices that the library made of lists of edges."""
+    token = _zeros_are_trusted.set(True)
+    try:
+        yield
+    finally:
+        _zeros_are_trusted.reset(token)
 
 
 class _Suspect(NamedTuple):
@@ -59,14 +76,12 @@ def warn_of_other_zeros(A: Array, semiring: Semiring) -> None:
     """
     n = A.shape[-1]
     suspects = _other_zeros(semiring, A.dtype)
-    if not suspects or n < 2 or not A.size:
+    if not suspects or n < 2 or not A.size or _zeros_are_trusted.get():
         return
     matrices = A if A.ndim == 2 else A[(0,) * (A.ndim - 3)][: max(1, _FEW // (n * n))]
     if matrices.size > _FEW:  # only one matrix may have so many entries
         rows = matrices.reshape(n, n)[:: 1 + n * n // _SAMPLE]
-        if np.count_nonzero(rows == semiring.zero_for(A.dtype)) > len(
-            rows
-        ):  # each row has at most one entry on the diagonal
+        if np.count_nonzero(rows == semiring.zero_for(A.dtype)) > len(rows):  # a row has one entry on the diagonal
             return
         suspects = tuple(
             suspect
@@ -92,7 +107,7 @@ def warn_of_other_zeros_on_device(A: Array, semiring: Semiring, scan: Scan) -> N
     host and examined there. Otherwise the call does not wait.
     """
     zero, suspects = semiring.zero_for(A.dtype), _other_zeros(semiring, A.dtype)
-    if scan.has_zero or scan.low is None or zero in (scan.low, scan.high):
+    if scan.has_zero or scan.low is None or zero in (scan.low, scan.high) or _zeros_are_trusted.get():
         return
     greatest = np.inf if scan.high is None else scan.high
     if any(scan.low <= suspect.value <= greatest for suspect in suspects):

@@ -34,6 +34,7 @@ from semiring.algorithms.schedule import dense_is_faster
 from semiring.arrays.labels import is_frame
 from semiring.arrays.parts import pieces
 from semiring.arrays.sparse import check_sparse
+from semiring.arrays.zero_conventions import trust_zeros
 from semiring.closures import closure, closure_with_predecessors
 from semiring.compat import choice
 from semiring.errors import NegativeCycleError as NegativeCycle
@@ -423,11 +424,12 @@ def _close(D: Array, directed: bool, return_predecessors: bool, message: str) ->
         D[unknown] = np.inf
     P = None
     try:
-        if return_predecessors:
-            closed, P = closure_with_predecessors(D, min_plus)
-            D[...] = closed
-        else:
-            closure(D, out=D)
+        with trust_zeros():
+            if return_predecessors:
+                closed, P = closure_with_predecessors(D, min_plus)
+                D[...] = closed
+            else:
+                closure(D, out=D)
     except NegativeCycle as error:
         node = error.cycle[0] if error.cycle else 0
         nodes = _vertices_on_negative_cycles(D, error) if "{nodes}" in message else ()
@@ -467,7 +469,8 @@ def _vertices_on_negative_cycles(D: Array, error: NegativeCycle | None) -> Array
         result.extend(vertices.tolist())
         D[vertices, :], D[:, vertices] = np.inf, np.inf
         try:
-            closure(D)
+            with trust_zeros():
+                closure(D)
             error = None
         except NegativeCycle as another:
             error = another

@@ -586,10 +586,10 @@ def test_what_is_proved_has_no_counterexample_among_random_numbers(add, mul, ele
         for _ in range(60):
             chosen = [generator.choice(values) for _ in law.variables]
             if verdict.proved:
-                assert algebra.clash(law, chosen) is None, (semiring, law.text, chosen)
+                assert algebra.find_violation(law, chosen) is None, (semiring, law.text, chosen)
         if not verdict.proved:
             found = list(verdict.counterexample.values.values())
-            assert algebra.clash(law, found) is not None, (semiring, law.text, found)
+            assert algebra.find_violation(law, found) is not None, (semiring, law.text, found)
 
 
 # ------------------------------------------------------------------------------------------- exact numbers underneath

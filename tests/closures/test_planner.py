@@ -313,7 +313,7 @@ def test_planning_writes_nothing(rng, monkeypatch, plus, cases):
     refused, watched, state = 0, [], {}
 
     def unwritten(found, call):
-        if call.kind.part is None and call.wider is None:
+        if call.kind.part is None and call.wider_dtype is None:
             watched.append(call)
             assert bits_of(state["out"]) == state["poison"]
             assert bits_of(state["A"]) == state["given"]

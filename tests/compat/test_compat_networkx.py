@@ -297,6 +297,19 @@ def same_graph(actual, expected) -> None:
 # -------------------------------------------------------------------------------------------------------------- weights
 
 
+@pytest.mark.parametrize("weights", [[0, 1], [0.0, 1.0]])
+@pytest.mark.parametrize("name", ["wiener_index", "center", "floyd_warshall", "all_pairs_dijkstra"])
+def test_zeros_of_a_complete_graph_are_weights_without_a_warning(name, weights):
+    G = nx.complete_graph(5)
+    for number, (_, _, attributes) in enumerate(G.edges(data=True)):
+        attributes["weight"] = weights[number % 2]
+    result = getattr(interface, name)(interface.convert_from_nx(G, edge_attrs={"weight": 1}), weight="weight")
+    expected = getattr(nx, name)(G, weight="weight", backend="networkx")
+    if name == "all_pairs_dijkstra":
+        result, expected = ({node: lengths for node, (lengths, _) in each} for each in (result, expected))
+    assert result == expected
+
+
 def test_functions_for_weights_are_called_for_every_edge():
     G = nx.path_graph(5)
 

@@ -224,7 +224,8 @@ import semiring as sr
 lines = []
 class Lines(logging.Handler):
     def emit(self, record):
-        lines.append(record.getMessage())
+        if record.getMessage().startswith("compiling"):
+            lines.append(record.getMessage())
 logging.getLogger("semiring").addHandler(Lines())
 logging.getLogger("semiring").setLevel(logging.DEBUG)
 from semiring.cli import main

@@ -17,6 +17,7 @@ from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.predecessors import predecessors
 from semiring.algorithms.schedule import dense_is_faster
 from semiring.arrays.encoding import inner_zero
+from semiring.arrays.zero_conventions import trust_zeros
 from semiring.closures import closure, closure_with_predecessors
 from semiring.compat.networkx.device import device_for
 from semiring.compat.networkx.graph import Array, ConvertedGraph, EdgeWeights
@@ -133,7 +134,8 @@ def hops(graph: ConvertedGraph) -> Distances:
 
 def close_in_place(D: Array) -> Array:
     """Overwrite D with D* in min-plus, on a GPU if `device_for` says so, and return it."""
-    result: Array = closure(D, out=D, device=device_for("distances", len(D)))
+    with trust_zeros():
+        result: Array = closure(D, out=D, device=device_for("distances", len(D)))
     return result
 
 
@@ -144,9 +146,10 @@ def _close_with_predecessors(A: Array) -> tuple[Array, Array]:
     paths of equal length. Weights below 0 are compared under potentials, so then a CPU closes the matrix.
     """
     device = device_for("predecessors", len(A))
-    if device is None or A.min(initial=0) < 0:
-        return closure_with_predecessors(A, min_plus)
-    D, none = closure(A, device=device), inner_zero(min_plus, A.dtype)  # no sum of two such integers wraps
+    with trust_zeros():
+        if device is None or A.min(initial=0) < 0:
+            return closure_with_predecessors(A, min_plus)
+        D, none = closure(A, device=device), inner_zero(min_plus, A.dtype)  # no sum of two such integers wraps
     plan = make_plan(min_plus, A.dtype, nonnegative=True, threads=get_threads())
     return D, predecessors(engine_of(plan, D).backend, plan, np.minimum(D, none), np.minimum(A, none))
 
@@ -216,7 +219,9 @@ def _solve(graph: ConvertedGraph, weights: EdgeWeights, dtype: np.dtype[Any], ne
     elif dtype.kind == "f" and device_for("distances", n) is None and not dense_is_faster(n, weights.values.size):
         from scipy.sparse import coo_array
 
-        D = closure(coo_array((weights.values.astype(dtype), (weights.rows, weights.columns)), shape=(n, n)), min_plus)
+        stored = coo_array((weights.values.astype(dtype), (weights.rows, weights.columns)), shape=(n, n))
+        with trust_zeros():
+            D = closure(stored, min_plus)
     else:
         D = weights.matrix(n, dtype, none)
         try:
