@@ -3,8 +3,8 @@
     python -m benchmarks.bits [products] [closures] [components] [--sizes 512 1024 ...] [--vertices 16384 20000]
 
 The limit (`benchmarks.limits.word_limit`) is measured in the same run: or-and on vector registers, no memory. The
-kernels go beyond it, because one look-up in a table does five k at once (the Method of Four Russians). Their own bound
-is one load of a vector a cycle.
+kernels exceed this limit, because one table look-up handles five values of k (the Method of Four Russians). The kernels
+are bound by one vector load a cycle.
 
 `components`: acyclic graphs whose order is hidden, and a sparse one, against the closure by all pairs. What reaches
 what by other libraries: `benchmarks.peers`.

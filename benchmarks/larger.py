@@ -43,7 +43,7 @@ ROWS = {"new": "to another file", "place": "in place", "journal": "in place, wit
 
 
 def bytes_through() -> int:
-    """Return the bytes that this process has read and written through the system, or 0 without Linux's counters."""
+    """Return the bytes that this process has read and written by system calls, or 0 if Linux's counters are missing."""
     path = Path("/proc/self/io")
     if not path.exists():
         return 0

@@ -10,7 +10,8 @@ larger than one rank's memory is read from a file (`read`), or from the rows tha
 
 Results are bitwise identical to those of ``closure(A, method="blocked_floyd_warshall")`` in one process, for any number
 of ranks and threads. An error in the entries is raised on all ranks. An error of one rank is raised on all ranks if
-they can still agree on it. If the other ranks already wait for a message of this rank, it ends all ranks with one line.
+they can still agree on it. If the other ranks already wait for a message of this rank, the rank prints its error as one
+line on standard error and ends all ranks.
 
 Install with ``pip install '.[mpi]'`` in a clone of the repository. Source and cost: `semiring.distributed.closing`.
 """

@@ -3,11 +3,10 @@
     python -m benchmarks.gpu.bits [products] [transposes] [energy] [closures] [components] [peers] [million]
                                   [--sizes 4096 8192 ...]
 
-Times are by events of the device, ahead of which the host enqueues. Entries are True with probability ½, which is the
-density
-that costs the most power. Closures are computed in place, of random digraphs of 1.2 edges a vertex. Most of their
-vertices reach no vertex or a large part of all vertices. Up to 32768 vertices the result is compared with the closure
-by components.
+Times are measured by device events, and the host enqueues ahead of the device. Entries are True with probability ½, the
+density that costs the most power. Closures are computed in place, of random digraphs of 1.2 edges a vertex. Most of
+their vertices reach no vertex or a large part of all vertices. Up to 32768 vertices the result is compared with the
+closure by components.
 
 `transposes`: the panel of 4096 rows that a product makes of its second operand, beside the driver's copy of as many
 bytes. `peers`: by cuBLAS, as PyTorch calls it, and a kernel that packs what is not 0. `energy`: by the counter of the

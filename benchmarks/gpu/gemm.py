@@ -274,7 +274,8 @@ def log_peers(options: argparse.Namespace) -> Table:
 def kermac(term: Callable[[Any], Any], last: Callable[[Any], Any]) -> Callable[[Any, Any], Any] | None:
     """Multiply tensors of PyTorch by mm-kermac (PyPI), whose sums start at 0, or return None if it is not installed.
 
-    ``term`` and ``last`` give, for its instructions, the function that adds a term to a sum and that of the end.
+    ``term`` and ``last`` take the instruction set of mm-kermac. ``term`` returns the function that adds a term to a
+    sum, and ``last`` the function that is applied to the finished sum.
     """
     if not has("mm_kermac"):
         return None

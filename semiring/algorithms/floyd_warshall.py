@@ -6,8 +6,8 @@ Theoretical Computer Science 4 (1977).
 
 For each pivot k: a ← A[k, k]*, and A[i, j] ← A[i, j] ⊕ A[i, k] a A[k, j] for all i ≠ k and j ≠ k. Then
 row k ← a ⊗ row k, and column k ← column k ⊗ a. Cost: n³ pairs in n rank-one products. Each product reads and writes the
-whole matrix, so the method is bound by memory bandwidth. The workspace is 2 n. The module is the textbook form for
-comparisons, and it resolves pivots to single vertices.
+whole matrix, so the method is bound by memory bandwidth. The workspace is 2 n entries. The module is the textbook
+form for comparisons, and it resolves pivots to single vertices.
 
 It computes neither A⁺ (see `irreflexive_closure`) nor predecessors (see `predecessors`). Hazards: those of `rkleene`.
 """

@@ -19,7 +19,7 @@ _CHUNK = 1024  # intermediate vertices of cycles in one step; a multiple of 32
 
 
 def clear_tail(semiring: Semiring, packed: BitMatrix) -> None:
-    """Clear the tail bits, which products of words set where 0̄ is True."""
+    """Clear the tail bits. Products of words set them only if 0̄ is True."""
     if packed.words.size and semiring.zero_for(np.bool_):
         packed.words[:, -1] &= packed.tail
 
@@ -32,9 +32,10 @@ def diagonal_bits(packed: BitMatrix) -> Array:
 
 
 def set_cycles(semiring: Semiring, packed: BitMatrix, loops: Array) -> None:
-    """Set the diagonal of A⁺, as `make_irreflexive` does.
+    """Turn A* into A⁺ in place for packed bits, as `make_irreflexive` does.
 
-    An idempotent ⊕ of truth values is "or", or "and" where 0̄ is True.
+    ``loops`` (n,) bool is the diagonal of A before it was closed. An idempotent ⊕ of truth
+    values is "or", or "and" where 0̄ is True.
     """
     n, words, xp = packed.shape[0], packed.words, array_namespace(packed.words)
     dual = bool(semiring.zero_for(np.bool_))

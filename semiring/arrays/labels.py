@@ -192,7 +192,8 @@ def _raise_for_missing(has_missing: bool, name: str) -> None:
 def labelled_square(frame: Any) -> LabelledArray:
     """Return the matrix of a frame with the same vertices in rows and columns, its columns in the order of the rows.
 
-    Raises `ShapeError` if the labels of the rows are not those of the columns, or a label occurs twice.
+    Raises `ShapeError` if the labels of the rows are not those of the columns, or a label occurs twice. Raises
+    `FormatError` for a frame that probably lists edges, but has no titles of sources and targets.
     """
     if not is_labelled(frame):
         return _label_by_columns(frame)
@@ -235,8 +236,9 @@ _MAX_EDGE_COLUMNS = 8  # a frame with more columns is not taken for a list of ed
 def _raise_for_untitled_edges(frame: Any, columns: Sequence[Any], *, has_row_labels: bool) -> None:
     """Raise `FormatError` for a frame that probably lists edges, but has no titles of sources and targets.
 
-    That is a frame of two or three columns, of which the first two hold texts. It is also a frame without row labels
-    that has as many rows as titled columns, of which two hold integers, and whose diagonal is not 0.
+    That is a frame of two or three columns with texts as titles, of which the first two hold texts. It is also a frame
+    without row labels that has as many rows as columns, 3 to `_MAX_EDGE_COLUMNS`, all with texts as titles. At least
+    two of its columns hold integers, and an entry of its diagonal is neither 0 nor ∞.
     """
     if (
         not has_row_labels

@@ -6,7 +6,7 @@ rows belongs to the same row of the grid, and every Q-th block of columns to the
 work until the end.
 
 A last block of one vertex belongs to the rank of the preceding block. A product with a single column may be summed in
-another order than a product with several, and where ⊕ rounds, its bits would differ.
+another order than a product with several. Where ⊕ rounds, the result would then not be bitwise identical.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Range: TypeAlias = tuple[int, int]
 
 
 def grid_shape(size: int) -> tuple[int, int]:
-    """Return the rows and columns of the squarest grid of ``size`` ranks, with at least as many rows as columns.
+    """Return the rows and columns of the squarest grid of ``size`` ranks, with at least as many columns as rows.
 
     The communication grows with the sum of rows and columns.
     """
@@ -82,12 +82,12 @@ class Grid:
 
     @property
     def n(self) -> int:
-        """Return the number of vertices."""
+        """The number of vertices."""
         return self.blocks[-1][1] if self.blocks else 0
 
     @property
     def size(self) -> int:
-        """Return the number of ranks."""
+        """The number of ranks."""
         return self.shape[0] * self.shape[1]
 
     def place(self, rank: int) -> tuple[int, int]:
@@ -95,7 +95,10 @@ class Grid:
         return divmod(rank, self.shape[1])
 
     def holder(self, block: Range) -> tuple[int, int]:
-        """Return the row and the column of the rank that holds a block on the diagonal."""
+        """Return the row and the column of the rank that holds a block on the diagonal.
+
+        Raises `ValueError` if ``block`` is not one of `blocks`.
+        """
         number = self.blocks.index(block)
         return _owner_of_block(self.blocks, number, self.shape[0]), _owner_of_block(self.blocks, number, self.shape[1])
 

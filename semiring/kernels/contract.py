@@ -597,7 +597,7 @@ class Capabilities:
 
     A backend derives from the protocol of each group that it provides, and `from_backend` returns the groups. An
     operation that the docstring of its group names as optional has a default there. `provides` returns whether a
-    backend has more than this default. `semiring.kernels.reference` provides no group.
+    backend overrides this default. `semiring.kernels.reference` provides no group.
     """
 
     products: ProductKernels | None = None

@@ -47,7 +47,7 @@ _OWN_DIMENSIONS = (3, 1, 2, 0)
 
 
 class ChainArrays(NamedTuple):
-    """The arrays of a `Chain`, of any library."""
+    """The arrays of a `Chain`, of any array library, with the dimensions of a batch in front."""
 
     A: Any
     x: Any

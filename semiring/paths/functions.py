@@ -147,6 +147,8 @@ def best_paths(
         If ⊕ is not selective, and as in `semiring.closure`.
     ShapeError
         If A is not a square matrix, or the number of names is not n.
+    FormatError
+        If A is a frame that probably lists edges, and no columns are titled as sources and targets.
     VertexError
         If a source or a target is not a vertex.
     TypeError
@@ -421,7 +423,9 @@ def widest_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
 
     Raises
     ------
-    ShapeError, VertexError, DomainError, DTypeError, TooLargeError
+    ShapeError, FormatError, VertexError, TypeError, ValueError
+        As in `best_paths`.
+    DomainError, DTypeError, DeviceError, TooLargeError, UnknownNameError
         As in `best_paths`.
 
     Examples

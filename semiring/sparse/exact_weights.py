@@ -10,8 +10,8 @@ same for dense matrices:
    then, so r[i, j] = D[i, j] + h[i] - h[j] has a relative error of at most n 2⁻⁵². D is r shifted back exactly and
    rounded once.
 3. Where r[i, j] is more than 2²⁰ times |D[i, j]|, the rounding of r could be visible in D. Dijkstra's algorithm on the
-   exact weights then computes row i again. It also computes all paths, and the least solutions for right-hand sides of
-   any size.
+   exact weights then computes row i again. Dijkstra's algorithm also computes all paths, and the least solutions for
+   right-hand sides of any size.
 
 So every distance has a relative error of at most n 2⁻³². If weights were raised, the distance is the length of a path
 whose edges are longer by at most their rounding. Cost: 0.3 µs an edge for each sweep of step 1, 1 µs an entry for step
@@ -70,6 +70,7 @@ class ExactPotentials:
         self._incoming_edges: list[list[tuple[int, int]]] | None = None
 
     def _ends(self) -> tuple[list[int], list[int]]:
+        """Return the tails and the heads of the edges as lists."""
         return self.tails.tolist(), self.heads.tolist()
 
     def reduced_weights(self) -> Array:
@@ -131,6 +132,7 @@ class ExactPotentials:
         return vertices[::-1]
 
     def _lengths(self, labels: list[int | None], shift: Array, unit: int | None = None) -> Array:
+        """Return the labels minus a shift, both in units, as floats: ∞ for a vertex without a label."""
         has_label = np.array([label is not None for label in labels], np.bool_)
         numbers = np.array([0 if label is None else label for label in labels], object)
         return np.where(has_label, from_units(numbers - shift, self.unit if unit is None else unit), np.inf)
@@ -176,7 +178,10 @@ class ExactPotentials:
 
 
 def exact_minimum(n: int, tails: Array, heads: Array, weights: Array, h: Array) -> Any:
-    """Return the relaxation for `Labels` over edges that are sorted by head, whose weights are Python's integers."""
+    """Return the relaxation for `Labels` over edges that are sorted by head, whose weights are Python's integers.
+
+    The relaxation reads ``h`` at each call, so the caller must update ``h`` in place.
+    """
     first = np.flatnonzero(np.append(True, heads[1:] != heads[:-1])) if heads.size else heads
     into, runs = heads[first], np.diff(np.append(first, heads.size))
     none = 4 * (n + 1) * (1 + int(np.abs(weights).max(initial=0))) + int(np.abs(h).max(initial=0))  # beyond any path

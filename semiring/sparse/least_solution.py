@@ -74,10 +74,10 @@ def fixed_point(
 
     Notes
     -----
-    A dense A is eliminated in blocks, which costs n³/3 pairs: a third of a closure. Dense floats of both signs take the
-    closure instead, because rounding could make cycles negative. An acyclic A that lists edges (sparse, a graph, a
-    frame) is swept once in topological order, in any semiring. An A that lists edges and has cycles is factored: call
-    `factor` for several b with one sparse A.
+    A dense A is eliminated in blocks, which costs n³/3 pairs: a third of a closure. For a dense floating-point A
+    with weights of both signs the closure is computed instead, because rounding could make cycles negative. An acyclic
+    A that lists edges (sparse, a graph, a frame) is swept once in topological order, in any semiring. An A that lists
+    edges and has cycles is factored: call `factor` for several b with one sparse A.
 
     Examples
     --------

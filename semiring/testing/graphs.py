@@ -514,9 +514,9 @@ def zero_weight_cycles(
     sparse: bool = False,
     seed: Seed = 0,
 ) -> Any:
-    """Return a min-plus graph with no negative cycle in which every vertex lies on a cycle of weight zero.
+    """Return a min-plus graph with no negative cycle whose vertices form cycles of weight zero.
 
-    The vertices form rings. The last ring may be shorter, and a single remaining vertex has none. Ring edges weigh
+    The vertices form rings. The last ring may be shorter, and a ring of a single vertex has no edge. Ring edges weigh
     h[j] - h[i] for random potentials h. The remaining edges, of a uniform graph, weigh more than that by ``weights``.
 
     Parameters
@@ -547,7 +547,7 @@ def zero_weight_cycles(
     Raises
     ------
     ShapeError
-        If a ring has no edge or more than n edges.
+        If a ring has no vertex or more than n vertices, or ``edges_per_vertex`` is negative.
     """
     if not 1 <= length <= max(n, 1):
         raise ShapeError(f"rings of {length} vertices do not fit a graph of {n}")

@@ -333,8 +333,8 @@ def test_very_different_weights_on_cycles_are_summed_exactly(rng, semiring, n):
 def test_exact_potentials_that_lead_out_of_the_range_of_floats_are_refused():
     A = np.full((4, 4), np.inf)
     A[0, 1], A[1, 0], A[1, 2], A[2, 1] = 1e300, -9e299, 1e-5, 1e-5
-    assert sr.factor(A).distance(0, 2) == 1e300  # nothing overflows on the way
-    A[2, 3] = np.finfo(np.float64).max  # and would be no edge under potentials
+    assert sr.factor(A).distance(0, 2) == 1e300  # no intermediate sum overflows
+    A[2, 3] = np.finfo(np.float64).max  # under potentials this edge overflows to ∞, no edge
     with pytest.raises(DomainError, match="leave the range of float64"):
         sr.factor(A)
 

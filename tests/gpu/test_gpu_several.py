@@ -86,7 +86,7 @@ def test_second_gpu_multiplies(rng, cupy, name):
     assert same_bits(found[1], found[0])
     with cupy.cuda.Device(1):
         given = cupy.asarray(A)
-    outside = sr.matmul(given, given, name)  # the first is the current one
+    outside = sr.matmul(given, given, name)  # GPU 0 is current, but the operands are on GPU 1
     assert outside.device.id == 1
     assert same_bits(outside.get(), found[0])
     assert cupy.cuda.runtime.getDevice() == 0

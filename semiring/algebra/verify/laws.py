@@ -1,6 +1,6 @@
 """Laws and properties of a semiring as functions of elements, in which `+` is ⊕ and `*` is ⊗.
 
-The `Algebra` of an `Element` defines its values: exact numbers, unknowns of a case split, or arrays of a dtype.
+The `Algebra` of an `Element` defines its values: columns of a truth table, intervals, or arrays of a dtype.
 """
 
 from __future__ import annotations

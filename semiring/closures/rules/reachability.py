@@ -1,8 +1,9 @@
-"""Join packed bits in the order of components, by rows on a CPU, by blocks on a GPU: the rule `reachability`.
+"""Close packed bits in the order of strong components, by rows or by blocks: the rule `reachability`.
 
-A CPU joins a row to another in the time of 1,024 bit pairs for each word, and a random graph needs about n log n joins.
-Joins depend on one another, and the tensor cores of a GPU compute thousands of times as many pairs. So a GPU multiplies
-pivots by the rows before them and the columns behind them: n³/6 pairs. This rule alone decides between the two.
+A join of row j to row i sets row i to row i ⊕ row j. A CPU joins a row to another in the time of 1,024 bit pairs for
+each word, and a random graph needs about n log n joins. Joins depend on one another, and the tensor cores of a GPU
+compute thousands of times as many pairs. So a GPU multiplies pivots by the rows before them and the columns behind
+them: n³/6 pairs. This rule alone decides between joins and products.
 
 Cost on a CPU: a pass over n bits for every edge that no other path replaces, and at most that of a closure. Cost on a
 GPU: a scan of at most a tenth of the closure's time, and four passes over the bits. The result is exact. Sources:
@@ -19,7 +20,7 @@ from semiring.closures.planner import Recorder, rule
 
 __all__ = ["reachability"]
 
-_LEAST = 65536  # vertices: for fewer, n³ pairs take a GPU some ms, and the host's part of the scan takes as long
+_MIN_VERTICES = 65536  # for fewer, n³ pairs take a GPU some ms, and the host's part of the scan takes as long
 
 
 @rule("reachability", structure=True, methods=("purdom", "triangular"))
@@ -43,11 +44,12 @@ def reachability(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
 
 
 def _on_device(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
+    """Apply the rule to a matrix on a GPU."""
     if q.method == "purdom":
         return NotApplicable("it joins rows on a CPU, and a GPU multiplies blocks by triangular")
     if not q.may_choose_method or q.kind.devices:
         return NotApplicable("a method was named, or several GPUs")
-    if q.n < _LEAST and not q.has_structural_method:
+    if q.n < _MIN_VERTICES and not q.has_structural_method:
         return NotApplicable("too few vertices for structure analysis to be worthwhile")
     graphs = q.backend(d.semiring, d.dtype, "bits").capabilities.graphs
     if graphs is None or not graphs.has_edges(d.kernel_plan(q.kind.options.threads), q.n):

@@ -1,7 +1,8 @@
-"""Close floats below 0 under potentials h, as w[i, j] + h[i] - h[j] ≥ 0: the rule `reweighted`.
+"""Shift a matrix with negative weights by potentials h, close it, and shift it back: the rule `reweighted`.
 
-Every distance differs by the same shift. Distances are shifted back and rounded once. If potentials in float64 would
-round a weight away, the matrix is closed under exact ones, with copies in float64 and in integers.
+All shifted weights w[i, j] + h[i] - h[j] of a strong component are ≥ 0. All paths from i to j change by the same amount
+h[i] - h[j]. The distances are shifted back and rounded once. If potentials in float64 would round a weight away, the
+matrix is closed under exact potentials, with copies in float64 and in integers.
 
 Cost: some sweeps over the matrix to find potentials, or one elimination, and a scan of the magnitudes of the weights;
 the shift needs no extra pass. Source, proof and hazards: `semiring.algorithms.potentials`, docs/rounding.md.
@@ -38,7 +39,7 @@ def potentials_are_exact(call: Call) -> bool:
 
 @rule("reweighted")
 def reweighted(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
-    """Close floats below 0 under potentials, which make all weights of a strong component ≥ 0.
+    """Shift floating-point weights by potentials, so that all weights of a strong component are ≥ 0.
 
     Raises `NegativeCycleError`, and `DomainError` if sums of weights may leave the range of floats.
     """
@@ -58,7 +59,7 @@ def both_signs(sign: int) -> str:
 
 
 def _close_exactly(work: Work, D: Any) -> Any:
-    """D ← D* under exact potentials, from a copy of the weights in float64 in host memory."""
+    """Close D in place under exact potentials, from a float64 copy of the weights in host memory."""
     call, d, xp = work.call, work.draft, array_namespace(D)
     before = work.read(D)
     W = to_host_array(D).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Close the matrix without edges of unbounded gain (-∞ in min-plus), and insert these last: the rule `unbounded`.
+"""Close the matrix without edges of unbounded gain (-∞ in min-plus), and then insert these edges: the rule `unbounded`.
 
 Cost: O(n²) for every vertex that such an edge leaves. Finite distances are bitwise identical to those of the matrix
 without these edges. See `semiring.algorithms.unbounded_edges`.
@@ -37,7 +37,7 @@ def _find_edges(call: Call) -> dict[int, Any]:
 
 
 @question()
-def others_are_below_zero(call: Call) -> bool:
+def has_negative_finite_weight(call: Call) -> bool:
     """Return whether a finite weight is below 0.
 
     Raises `NegativeCycleError` if an edge of unbounded gain lies on a cycle.
@@ -59,7 +59,7 @@ def unbounded(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
         or q.ask(signs) != "unbounded"
     ):
         return NotApplicable("no edge has unbounded gain")
-    signed = q.ask(others_are_below_zero)
+    signed = q.ask(has_negative_finite_weight)
     maps = (*d.matrix.maps, BOUNDED_GAIN) if signed else (*d.matrix.maps, BOUNDED_GAIN, POSITIVE_ZEROS)
     inner = d.replace(maps=maps, has_negative_weight=signed, nonnegative=not signed, at_least_zero=not signed)
     return Rewrite(

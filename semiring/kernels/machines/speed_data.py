@@ -1,4 +1,4 @@
-"""The numbers of a machine, which determine how fast a result is computed and change no bit of it."""
+"""Define the speed data of a machine: numbers that determine how fast a result is computed and change no bit of it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ClosureSpeed:
 
     panel: int  # columns or rows that an in-place product copies at a time
     strip: int = NEVER  # rows of the remainder that blocked Floyd-Warshall updates at a time: they bound its workspace
-    pack: int = NEVER  # a boolean matrix from this size on is closed in packed bits
+    pack: int = NEVER  # rows: a boolean matrix with at least as many is closed in packed bits
     graph: int = 0  # up to this size the launches of a closure are recorded, and replayed for the next similar closure
     narrow: tuple[tuple[str, int], ...] = ()  # dtypes for whole numbers, the narrowest first, each from a size on
 
@@ -54,7 +54,7 @@ class ClosureSpeed:
 
 @dataclass(frozen=True)
 class CpuSpeed:
-    """The sizes into which products and closures are cut on a CPU.
+    """The speed data of products and closures on a CPU.
 
     All numbers are whole, so that a file can hold them. A panel of B is as wide as a tile and ``depth`` deep. As many
     panels as ``packed`` bytes hold stay in the second-level cache. A is read in place if its rows are contiguous.
@@ -66,8 +66,8 @@ class CpuSpeed:
     heavy_rows: int  # rows for many instructions a pair: from `HEAVY` in kernels/cpu/kernels.py on
     heavy_vectors: int
     depth: int = 512
-    packed: int = 1 << 19
-    blocks: int = 16
+    packed: int = 1 << 19  # bytes of the panels of B that stay in the second-level cache
+    blocks: int = 16  # tiles of rows of A that are packed at a time
     tasks: int = 4  # blocks of C for each thread
     task_pairs: int = 1 << 20  # a block for a thread is at least this many pairs
     parallel_pairs: int = 1 << 22  # smaller products stay on one thread

@@ -1,6 +1,7 @@
-"""Zen 4: AVX-512, 32 KB first-level and 1 MB second-level data cache a core; measured on an EPYC of two cores.
+"""The speed data of Zen 4, measured on an EPYC of two cores.
 
-All other processors with AVX-512 start from these data.
+Zen 4 has AVX-512, and 32 KB first-level and 1 MB second-level data cache a core. Processors with AVX-512 that match no
+other table use these data too.
 """
 
 from semiring.kernels.machines.speed_data import CpuSpeed

@@ -57,7 +57,7 @@ class PlannedStep:
 class ContractionPlan:
     """The plan of `einsum` for operands of some shapes, which prints as a table of the steps.
 
-    `einsum_path` returns one. The parameters are also its attributes.
+    `einsum_path` returns an instance of this class. The parameters are also its attributes.
 
     Parameters
     ----------

@@ -36,7 +36,10 @@ _ABREAST = 4  # vectors of a row that stay in registers together
 
 @dataclass(frozen=True)
 class FoldFunctions:
-    """The addresses of two native functions, and the indices of adjacent rows."""
+    """The addresses of the native functions c ⊕ factor ⊗ x and c ⊕ x ⊗ factor, and the indices of adjacent rows.
+
+    Both addresses are equal if ⊗ is commutative.
+    """
 
     left: int  # of c ⊕ factor ⊗ x
     right: int  # of c ⊕ x ⊗ factor

@@ -40,7 +40,10 @@ _inner = njit(**PART)
 
 @_inner
 def dot(sr, value, x, y, offset, count):
-    """Return the sum of value and x[j] ⊗ y[offset + j] over j < count, as eight sums side by side."""
+    """Return value ⊕ the sum of x[j] ⊗ y[offset + j] over j < count.
+
+    Eight independent partial sums are accumulated if count ≥ 8.
+    """
     if count < 8:
         for j in range(count):
             value = accumulate(sr, value, x[j], y[offset + j])

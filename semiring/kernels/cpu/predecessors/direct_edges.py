@@ -115,7 +115,10 @@ def extremes(sr, D, zero, j0, j1, best, worst):
 
 @_part
 def _has_direct_edge(D, adjacency, i, start, stop, zero, tight):
-    """Return whether columns start … stop - 1 of row i hold a direct edge or a diagonal entry, without a branch."""
+    """Return whether columns start … stop - 1 of row i hold a direct edge or a diagonal entry.
+
+    The loop has no branch, so that the compiler uses vector instructions.
+    """
     row, edges = D[i, start:stop], adjacency[i, start:stop]
     flag = np.int32(0)
     for c in range(row.size):

@@ -82,7 +82,8 @@ class _IncomingEdges(NamedTuple):
 def _direct_edges(case: _KernelOperands) -> _IncomingEdges:
     """Find the direct edges into every vertex.
 
-    If a vertex has more than `MAX_DIRECT_EDGES`, search again and exclude edges by a bound (`edges_into`).
+    If a vertex has more than `MAX_DIRECT_EDGES` and no edge improves on 1̄, search again and exclude edges by a bound
+    (`edges_into`).
     """
     D, plan, tight = case.D, case.plan, case.tight
     n, width = D.shape[0], min(D.shape[0], MAX_DIRECT_EDGES)

@@ -1,8 +1,9 @@
 """The witnesses of a product at nearly the speed of the product.
 
-An index of the best candidate in registers would cost as much as the candidates. Instead the product marks only the
-short run of k in which an entry improved last. Then only the candidates of that run are computed again, by the same
-instructions on the same operands. The first candidate that equals the result is the witness: exact, and the smallest.
+To keep the index of the best candidate in registers would cost as much as to compute the candidates. Instead the
+product marks only the short run of k in which an entry improved last. Then only the candidates of that run are computed
+again, by the same instructions on the same operands. The first candidate that equals the result is the witness: exact,
+and the smallest.
 
 C interface of the search, 64-bit integers, strides in bytes:
 

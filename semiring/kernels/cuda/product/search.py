@@ -26,7 +26,11 @@ _EQUAL = parse("where(x == y, x, y)", ("x", "y")).args[0]
 
 
 class SearchKernel:
-    """The kernel that finds, in the run at R[i, j] ≥ 0, the smallest k with A[i, k] ⊗ B[k, j] = C[i, j]."""
+    """The kernel that writes the witnesses of a product to W.
+
+    W[i, j] receives the smallest k of the run that begins at R[i, j] with A[i, k] ⊗ B[k, j] = C[i, j], plus an offset.
+    Where R[i, j] < 0, W keeps its value.
+    """
 
     def __init__(self, search: Search) -> None:
         self.search, self.registers = search, Registers(search.words)
@@ -40,7 +44,8 @@ class SearchKernel:
         self.kernel(addresses, strides, sizes).launch(grid=[blocks, 1, 1], block=[THREADS, 1, 1])
 
     @cute.jit
-    def matrix(self, element: cutlass.Constexpr, address: Any, shape: Any, strides: Any) -> cute.Tensor:
+    def make_matrix(self, element: cutlass.Constexpr, address: Any, shape: Any, strides: Any) -> cute.Tensor:
+        """Return the matrix at an address of global memory."""
         pointer = cute.make_ptr(element, address, cute.AddressSpace.gmem, assumed_align=element.width // 8)
         return cute.make_tensor(pointer, cute.make_layout(shape, stride=strides))
 
@@ -52,11 +57,11 @@ class SearchKernel:
         """
         m, n, k = sizes
         word, witness_word = self.registers.word, Int64 if self.search.wide_witness else Int32
-        mA = self.matrix(word, addresses[0], (m, k), (strides[0], strides[1]))
-        mB = self.matrix(word, addresses[1], (k, n), (strides[2], strides[3]))
-        mC = self.matrix(word, addresses[2], (m, n), (strides[4], strides[5]))
-        mR = self.matrix(Int32, addresses[3], (m, n), (strides[6], strides[7]))
-        mW = self.matrix(witness_word, addresses[4], (m, n), (strides[8], strides[9]))
+        mA = self.make_matrix(word, addresses[0], (m, k), (strides[0], strides[1]))
+        mB = self.make_matrix(word, addresses[1], (k, n), (strides[2], strides[3]))
+        mC = self.make_matrix(word, addresses[2], (m, n), (strides[4], strides[5]))
+        mR = self.make_matrix(Int32, addresses[3], (m, n), (strides[6], strides[7]))
+        mW = self.make_matrix(witness_word, addresses[4], (m, n), (strides[8], strides[9]))
         k0 = strides[10]
         tid, _, _ = cute.arch.thread_idx()
         block, _, _ = cute.arch.block_idx()
@@ -69,11 +74,11 @@ class SearchKernel:
                 for q in cutlass.range_constexpr(self.search.run_length):
                     kk = start + (self.search.run_length - 1 - q)  # backwards, so that the smallest k remains
                     if kk < k:
-                        witness = self.attains(mA[i, kk], mB[kk, j], mC[i, j], kk, witness)
+                        witness = self.select_witness(mA[i, kk], mB[kk, j], mC[i, j], kk, witness)
                 mW[i, j] = mW.element_type(k0 + witness)
 
     @dsl_user_op
-    def attains(self, a: Any, b: Any, c: Any, k: Any, witness: Any, *, loc: Any = None, ip: Any = None) -> Int32:
+    def select_witness(self, a: Any, b: Any, c: Any, k: Any, witness: Any, *, loc: Any = None, ip: Any = None) -> Int32:
         """Return the index k if a ⊗ b = c, otherwise ``witness``."""
         dtype = self.search.words.element_dtype
         x, y, z = (self.registers.unpack(value.ir_value(loc=loc, ip=ip)) for value in (a, b, c))
