@@ -67,7 +67,7 @@ def rkleene(
         else:
             engine.close_block_pivots(A, P, k0, start)
         return not has_diverged(plan, start, plan.semiring.divergence is None)
-    if P is None and not leaf and n <= schedule.whole_limit and engine.can_close(n):
+    if P is None and not leaf and n <= schedule.max_whole_matrix_rows and engine.can_close(n):
         engine.close(A, start)
         return not has_diverged(plan, start, plan.semiring.divergence is None)
 

@@ -40,7 +40,7 @@ class Schedule:
     #: The width of the first block from each size on. Each block is at most twice as wide as the block before it.
     first_widths: tuple[tuple[int, int], ...] = ((0, 1 << 30),)
     #: R-Kleene hands blocks up to this size to the backend's closure of whole matrices, if it has one.
-    whole_limit: int = 0
+    max_whole_matrix_rows: int = 0
     #: The method of "auto" from each size on if ⊕ and ⊗ only select. An empty tuple means `methods`.
     selective_methods: tuple[tuple[int, str], ...] = ()
     triangle: int = 256  # the width of a block of pivots of one triangle: small, because panels are not halved
@@ -96,7 +96,7 @@ _TABLE: dict[str, Schedule] = {
         pivots=((0, 256), (2048, 512), (7168, 1024)),
         methods=((0, "staged"), (2560, BLOCKED)),
         first_widths=((0, 256), (7168, 512)),
-        whole_limit=512,
+        max_whole_matrix_rows=512,
         triangle=512,
         selective_methods=((0, "staged"), (4097, BLOCKED)),
         stacks=((0, 2), (897, 3), (1537, 4), (2049, _NEVER)),
@@ -107,7 +107,7 @@ _TABLE["cuda, 8 bytes"] = replace(
     pivots=((0, 256), (6144, 512), (12288, 1024)),
     first_widths=((0, 256),),
     methods=((0, "staged"), (3329, BLOCKED)),
-    whole_limit=256,
+    max_whole_matrix_rows=256,
     stacks=((0, 2), (3329, _NEVER)),
 )
 _TABLE["cuda, 2 bytes"] = replace(
@@ -135,7 +135,7 @@ _TABLE["cuda, bits"] = replace(
     pivots=((0, 4096),),
     first_widths=((0, _NEVER),),
     methods=((0, "rkleene"), (8193, BLOCKED)),
-    whole_limit=4096,
+    max_whole_matrix_rows=4096,
 )
 
 

@@ -21,7 +21,7 @@ from semiring.cli.common import (
     save_matrix,
     vertex_key,
 )
-from semiring.cli.cycles import input_name, restate_cycles
+from semiring.cli.cycles import input_name, name_cycle_vertices
 from semiring.cli.file_closure import run_on_file
 from semiring.cli.progress import ProgressBar
 from semiring.closures import closure
@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
     if not isinstance(matrix, np.ndarray):
         edges = matrix.tocoo()
         matrix = BitMatrix.from_edges(edges.row, edges.col, edges.shape)
-    with ProgressBar("closure") as progress, restate_cycles(network.names, input_name(arguments.input)):
+    with ProgressBar("closure") as progress, name_cycle_vertices(network.names, input_name(arguments.input)):
         result, explanation = closure(
             matrix,
             semiring,

@@ -9,7 +9,7 @@ from typing import Any
 from semiring.advice import name_matrix
 from semiring.errors import DivergenceError, NegativeCycleError, cycle_text
 
-__all__ = ["input_name", "restate_cycles"]
+__all__ = ["input_name", "name_cycle_vertices"]
 
 
 def input_name(source: str) -> str:
@@ -18,8 +18,8 @@ def input_name(source: str) -> str:
 
 
 @contextlib.contextmanager
-def restate_cycles(names: Sequence[Any] | None, source: str = "A") -> Iterator[None]:
-    """Return a context that restates an error about a cycle with the names of the vertices.
+def name_cycle_vertices(names: Sequence[Any] | None, source: str = "A") -> Iterator[None]:
+    """Return a context that names the vertices in an error about a cycle.
 
     Warnings about entries call the matrix ``source``, the name of its file, and name its vertices.
     """

@@ -14,7 +14,7 @@ from typing import Any
 from semiring.advice import ANY, option
 from semiring.algebra import Semiring
 from semiring.cli.common import Report, check_outputs, chosen_semiring, load, report_network
-from semiring.cli.cycles import input_name, restate_cycles
+from semiring.cli.cycles import input_name, name_cycle_vertices
 from semiring.cli.file_closure import find_network_options, reject_network_options
 from semiring.cli.progress import ProgressBar
 from semiring.errors import SemiringError
@@ -71,7 +71,7 @@ def run_on_ranks(arguments: argparse.Namespace, report: Report, report_result: A
         if network is not None:
             report_network(report, network, semiring)
         matrix = mpi.distribute(None if network is None else network.matrix, **where)
-        with restate_cycles(names, input_name(source)):
+        with name_cycle_vertices(names, input_name(source)):
             mpi.closure(matrix, semiring, out=matrix, **options)
         result = matrix.gather()
         agree(ranks, lambda: report_result(arguments, report, result, semiring, network) if first else None)

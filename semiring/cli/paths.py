@@ -27,7 +27,7 @@ from semiring.cli.common import (
     vertex_key,
     vertex_name,
 )
-from semiring.cli.cycles import input_name, restate_cycles
+from semiring.cli.cycles import input_name, name_cycle_vertices
 from semiring.cli.parser import KINDS
 from semiring.cli.progress import ProgressBar
 from semiring.errors import DomainError, FormatError, NoPathError, SemiringError
@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
     report_network(report, network, semiring)
     named = [None if end is None else query.vertex_key(end) for end in ends]
     report.add_facts(kind=arguments.kind, **dict(zip(("from", "to"), named, strict=True)))
-    with ProgressBar("paths") as progress, restate_cycles(network.names, input_name(arguments.input)):
+    with ProgressBar("paths") as progress, name_cycle_vertices(network.names, input_name(arguments.input)):
         result = getattr(library, function)(
             network.matrix,
             sources=[query.source] if some and query.source is not None else None,

@@ -111,7 +111,7 @@ class EncodedMatrix:
         return same and not any(map_.may_change_numbers or map_.is_negation for map_ in self.maps)
 
     @property
-    def has_changed_numbers(self) -> bool:
+    def may_change_numbers(self) -> bool:
         """Whether a map changes numbers, apart from their sign."""
         return any(map_.may_change_numbers for map_ in self.maps)
 

@@ -68,7 +68,7 @@ def close_by_strips(request: Request, call: Call, run: AnyRun) -> None:
             return
         about, vectors = None, None
         if run.journal is not None:
-            work = _restore_work(call, run.journal)
+            work = _read_plan(call, run.journal)
         else:
             work = plan_pieces(call, last_round=True)
             if work.last_round.edges and request.pivots is not None:
@@ -141,7 +141,7 @@ def _state_error(state: str) -> AlgebraError:
     )
 
 
-def _restore_work(call: Call, journal: Journal) -> PieceWork:
+def _read_plan(call: Call, journal: Journal) -> PieceWork:
     """Return the plan that the rules made when the run began, from the journal of the run."""
     about, semiring = journal.about, min_plus if is_tropical(call.semiring) else call.semiring
     h = journal.vectors.get("potentials")

@@ -47,9 +47,9 @@ class Share:
 
     def held_range(self, vertices: Range) -> Range:
         """Return the positions in this share of the vertices of a range. The result may be empty."""
-        return self._place(vertices[0]), self._place(vertices[1])
+        return self._count_before(vertices[0]), self._count_before(vertices[1])
 
-    def _place(self, vertex: int) -> int:
+    def _count_before(self, vertex: int) -> int:
         """Return the number of vertices of this share before a vertex."""
         which = bisect_right(self._starts, vertex) - 1
         if which < 0:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # these modules load the compiler, which small calls do not n
     from semiring.kernels.contract import GraphKernels
     from semiring.sparse.symbolic import Analysis, Pattern
 
-__all__ = ["FEW", "NO_STRUCTURE", "Structure", "structure_of", "structure_of_sparse", "structure_on_device"]
+__all__ = ["FEW", "NO_STRUCTURE", "Structure", "analyze_sparse", "structure_of", "structure_on_device"]
 
 FEW = 50  # edges are few if there are at most n² / 50
 _STRIPS = 16  # strips of a scan, of which the first often shows that the matrix has no structure
@@ -149,7 +149,7 @@ def structure_on_device(A: Any, no_edge: Any, threads: int, graphs: GraphKernels
     return Structure(symmetric, None if pattern is None else edges, weight, search, None, pattern)
 
 
-def structure_of_sparse(matrix: Any) -> Structure | None:
+def analyze_sparse(matrix: Any) -> Structure | None:
     """Return the structure of a SciPy sparse matrix (n, n) of numbers, or None if it stores an entry twice.
 
     The matrix must have passed `check_sparse`. Every stored entry is an edge, for every weight.

@@ -295,7 +295,7 @@ def weighted_edges(
     values = edges.values
     if values is None or (values.dtype.kind == "b" and semiring.dtypes == ("bool",) and not edges.names_weights):
         values = np.ones(len(edges.rows), np.int64)
-    facts = {"has_dtype": edges.has_dtype, "are_edges": True, "is_text": edges.is_text}
+    facts = {"has_dtype": edges.has_dtype, "is_edge_list": True, "is_text": edges.is_text}
     weights = convert(values, semiring, dtype, edges.locate, **facts)
     rows, columns = edges.rows, edges.columns
     if not (directed and edges.directed):
@@ -362,14 +362,14 @@ def convert(
     locate: Locate,
     *,
     has_dtype: bool,
-    are_edges: bool = False,
+    is_edge_list: bool = False,
     is_text: bool = False,
 ) -> np.ndarray[Any, Any]:
     """Convert the values of a file to elements of the semiring in ``dtype``.
 
     With ``dtype`` None the dtype is that of the file, if it has one and the semiring supports it. "No edge" stays "no
-    edge" in the new dtype. With ``are_edges`` the values belong to listed edges, so in the boolean semiring each value
-    becomes True. With ``is_text`` no integer among the values means "no edge".
+    edge" in the new dtype. With ``is_edge_list`` the values belong to listed edges, so in the boolean semiring each
+    value becomes True. With ``is_text`` no integer among the values means "no edge".
     """
     if values.dtype.kind not in "fiub":
         raise FormatError(f"{locate(-1)}: holds {values.dtype}, not real numbers")
@@ -378,7 +378,7 @@ def convert(
     if values.dtype.kind == "f":
         _reject_values(np.isnan(values), values, locate, DomainError, "the weight is not a number (NaN)")
     if target.kind == "b":
-        return _as_truth_values(values, locate, are_edges=are_edges and semiring.dtypes == ("bool",))
+        return _as_truth_values(values, locate, is_edge_list=is_edge_list and semiring.dtypes == ("bool",))
     none = np.zeros(values.shape, bool) if is_text and values.dtype.kind in "iu" else _find_no_edge(values, semiring)
     if target.kind in "iu":
         result = _as_integers(values, none, semiring, target, locate)
@@ -446,10 +446,10 @@ def _find_no_edge(values: np.ndarray[Any, Any], semiring: Semiring) -> np.ndarra
     return np.zeros(values.shape, bool)
 
 
-def _as_truth_values(values: np.ndarray[Any, Any], locate: Locate, *, are_edges: bool) -> np.ndarray[Any, Any]:
+def _as_truth_values(values: np.ndarray[Any, Any], locate: Locate, *, is_edge_list: bool) -> np.ndarray[Any, Any]:
     if values.dtype.kind == "b":
         return values
-    if are_edges:
+    if is_edge_list:
         return np.ones(values.shape, bool)
     _reject_values((values != 0) & (values != 1), values, locate, FormatError, "{} is not a truth value, 0 or 1")
     return values.astype(bool)

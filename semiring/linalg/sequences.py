@@ -226,11 +226,11 @@ class Chain:
         """Return the products A[i] ⊗ B[i] of two stacks."""
         return matmul(A, B, self.semiring, check=self._needs_scan, threads=self.threads)
 
-    def _prefix_products(self, M: Array) -> Array:
+    def _compute_prefix_products(self, M: Array) -> Array:
         """Return M₁, M₁ ⊗ M₂, … along the first axis, from the prefix products of the products of neighbours."""
         if M.shape[0] == 1:
             return M
-        pair_prefixes = self._prefix_products(self._multiply_pairs(M[:-1:2], M[1::2]))
+        pair_prefixes = self._compute_prefix_products(self._multiply_pairs(M[:-1:2], M[1::2]))
         result = array_namespace(M).empty(M.shape, M.dtype)
         result[0], result[1::2] = M[0], pair_prefixes
         if M.shape[0] > 2:
@@ -249,7 +249,7 @@ class Chain:
     def scan(self, out: Array) -> None:
         """Write the state after each step to ``out`` (..., steps, n)."""
         if self._uses_prefix_products:
-            products = array_namespace(out).moveaxis(self._prefix_products(self._step_matrices()), 0, -3)
+            products = array_namespace(out).moveaxis(self._compute_prefix_products(self._step_matrices()), 0, -3)
             if self.square:  # (..., 1, steps, n, n)
                 out[...] = products[..., 0, :, :, :].swapaxes(-2, -3)
             else:

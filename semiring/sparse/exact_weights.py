@@ -35,7 +35,7 @@ from semiring.algorithms.potentials.sweeps import cycle_error
 from semiring.algorithms.potentials.weights import check_range
 from semiring.errors import DomainError
 
-__all__ = ["ExactPotentials", "exact_minimum"]
+__all__ = ["ExactPotentials", "make_exact_relaxation"]
 
 Array = NDArray[Any]
 
@@ -54,7 +54,7 @@ class ExactPotentials:
         weights = to_units(graph.weights, self.unit)
         for lengths in (weights, weights + (abs(weights) >> bits)) if graph.epsilon else (weights,):
             self.h = to_units(h, self.unit)
-            relax = exact_minimum(self.n, self.tails, self.heads, lengths, self.h)
+            relax = make_exact_relaxation(self.n, self.tails, self.heads, lengths, self.h)
             cycle = bellman_ford(Labels(self.h, relax))
             if not cycle:
                 break
@@ -177,7 +177,7 @@ class ExactPotentials:
         return edge_lists
 
 
-def exact_minimum(n: int, tails: Array, heads: Array, weights: Array, h: Array) -> Any:
+def make_exact_relaxation(n: int, tails: Array, heads: Array, weights: Array, h: Array) -> Any:
     """Return the relaxation for `Labels` over edges that are sorted by head, whose weights are Python's integers.
 
     The relaxation reads ``h`` at each call, so the caller must update ``h`` in place.

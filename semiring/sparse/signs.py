@@ -28,7 +28,7 @@ from semiring.algorithms.johnson import SparseGraph, edge_graph, edge_potentials
 from semiring.algorithms.potentials.rounding import shift_bound
 from semiring.algorithms.potentials.sweeps import cycle_error
 from semiring.algorithms.potentials.weights import check_range
-from semiring.sparse.exact_weights import ExactPotentials, exact_minimum
+from semiring.sparse.exact_weights import ExactPotentials, make_exact_relaxation
 
 __all__ = ["find_potentials", "raise_for_negative_cycle"]
 
@@ -90,7 +90,7 @@ def raise_for_negative_cycle(n: int, tails: Array, heads: Array, weights: Array,
     tails, heads = tails[order], heads[order]
     exact = np.array([sign * int(w) for w in weights[order].tolist()], object)
     h = np.zeros(n, object)
-    relax = exact_minimum(n, tails, heads, exact, h)
+    relax = make_exact_relaxation(n, tails, heads, exact, h)
     if cycle := bellman_ford(Labels(h, relax)):
         places = {(i, j): e for e, (i, j) in enumerate(zip(tails.tolist(), heads.tolist(), strict=True))}
         error = cycle_error(cycle, lambda i, j: exact[places[i, j]], sign, 0.0)

@@ -22,7 +22,7 @@ from semiring.errors import DivergenceError, IntegerOverflowError, NegativeCycle
 from semiring.graphs import components as algorithm
 from semiring.graphs import structure as structure_module
 from semiring.graphs.components import strong_components
-from semiring.graphs.structure import structure_of, structure_of_sparse
+from semiring.graphs.structure import analyze_sparse, structure_of
 
 
 @pytest.fixture
@@ -499,7 +499,7 @@ def _structure_of_sparse(n, tails, heads):
     from scipy.sparse import coo_array
 
     tails, heads = np.unique(np.stack([tails, heads]), axis=1)
-    return structure_of_sparse(coo_array((1.0 + np.arange(tails.size), (tails, heads)), shape=(n, n)).tocsr())
+    return analyze_sparse(coo_array((1.0 + np.arange(tails.size), (tails, heads)), shape=(n, n)).tocsr())
 
 
 @pytest.mark.parametrize("n", [2, 33, 512, 700])
@@ -570,13 +570,13 @@ def test_what_a_look_finds_in_a_sparse_matrix(rng):
         edges = structured.edges_of(rng, 40, kind)
         A = np.where(edges, 2.0, np.inf)
         stored = csr_array((np.full(edges.sum(), 2.0), np.nonzero(edges)), shape=(40, 40))
-        dense, found = structure_of(A, np.inf, 1), structure_of_sparse(stored)
+        dense, found = structure_of(A, np.inf, 1), analyze_sparse(stored)
         assert (found.is_symmetric, found.edges, found.weight) == (dense.is_symmetric, dense.edges, dense.weight)
         np.testing.assert_array_equal(found.components.sizes.sum(), 40)
         assert len(found.components) == len(dense.components)
     twice = coo_array((np.ones(2), ([0, 0], [1, 1])), shape=(40, 40))
-    assert structure_of_sparse(twice) is None  # its entries are added by ⊕, not by +
-    zeros = structure_of_sparse(csr_array((np.zeros(2), ([0, 1], [1, 0])), shape=(40, 40)))
+    assert analyze_sparse(twice) is None  # its entries are added by ⊕, not by +
+    zeros = analyze_sparse(csr_array((np.zeros(2), ([0, 1], [1, 0])), shape=(40, 40)))
     assert len(zeros.components) == 39
 
 

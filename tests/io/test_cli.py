@@ -243,11 +243,14 @@ def test_a_cycle_that_gains_is_named(run, towns):
 
 
 def test_long_cycles_are_shortened():
-    from semiring.cli.cycles import restate_cycles
+    from semiring.cli.cycles import name_cycle_vertices
     from semiring.io import Network
 
     net = Network(np.zeros((30, 30)), names=tuple(f"v{i}" for i in range(30)))
-    with pytest.raises(NegativeCycleError, match=r"v0 → v1 → .* → v11 → … → v0") as raised, restate_cycles(net.names):
+    with (
+        pytest.raises(NegativeCycleError, match=r"v0 → v1 → .* → v11 → … → v0") as raised,
+        name_cycle_vertices(net.names),
+    ):
         raise NegativeCycleError("a cycle", range(30))
     assert raised.value.cycle == tuple(range(30))
 

@@ -97,7 +97,7 @@ def potentials(weights: Weights, close: Callable[[Array], bool] | None = None, m
 def _make_sweeps(weights: Weights, close: Callable[[Array], bool] | None, max_passes: int | None) -> _Potentials:
     capabilities = backend_for(weights.A, min_plus, weights.work).capabilities
     if capabilities.streams is not None:  # on a GPU a sweep costs little, compared with an elimination on the host
-        return _WholeSweeps(weights, capabilities.passes, close, max_passes)
+        return _FullMatrixSweeps(weights, capabilities.passes, close, max_passes)
     return _RowSweeps(weights, close, max_passes)
 
 
@@ -193,7 +193,7 @@ class _Potentials(ABC):
             self._restart()
 
 
-class _WholeSweeps(_Potentials):
+class _FullMatrixSweeps(_Potentials):
     """Sweeps over whole matrices, for devices whose kernels are enqueued, where a selection of rows would need a wait.
 
     The host reads whether h has improved after each sweep, or after `_SWEEPS_PER_READ` sweeps if one kernel computes a

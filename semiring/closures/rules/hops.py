@@ -80,7 +80,7 @@ def hops(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
     m, k = d.matrix, q.kind
     if d.semiring is not min_plus or (weight := q.ask(edges_have_one_weight)) == "no":
         return NotApplicable("not min-plus, or edges of different weights")
-    if weight == "other" or m.has_changed_numbers:
+    if weight == "other" or m.may_change_numbers:
         return NotApplicable("the weight is not above 0")
     if d.has_negative_weight:
         return NotApplicable("a loop has a weight below 0, which is a negative cycle")

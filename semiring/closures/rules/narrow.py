@@ -55,7 +55,7 @@ def narrow(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
     candidates = closure_speed(q.backend(min_plus, dtype).name, dtype).faster_dtypes(q.n, dtype)
     if not candidates or not q.may_synchronize:
         return NotApplicable("narrower integers are not faster here")
-    if d.has_negative_weight or d.matrix.has_changed_numbers:
+    if d.has_negative_weight or d.matrix.may_change_numbers:
         return NotApplicable("a weight is below 0")
     name = q.ask(narrow_dtype)
     if name == "zero":

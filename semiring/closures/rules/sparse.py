@@ -26,7 +26,7 @@ from semiring.closures.rules.searches import dijkstra, graph_of
 from semiring.closures.rules.separators import has_few_edges, may_separate
 from semiring.closures.rules.structure import may_analyze
 from semiring.graphs.components import has_compiled_loops, run_strips
-from semiring.graphs.structure import NO_STRUCTURE, Structure, structure_of_sparse
+from semiring.graphs.structure import NO_STRUCTURE, Structure, analyze_sparse
 
 __all__ = ["sparse"]
 
@@ -43,7 +43,7 @@ def _find_structure(call: Call) -> Structure:
         stored = stored_entries(A)[2]
         if A.shape[0] < _LEAST or not stored.size or not (stored == stored[0]).all():
             return NO_STRUCTURE
-    return structure_of_sparse(A) or NO_STRUCTURE
+    return analyze_sparse(A) or NO_STRUCTURE
 
 
 def _has_shortest_paths(semiring: Semiring, dtype: np.dtype[Any]) -> bool:

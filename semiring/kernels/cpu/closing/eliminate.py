@@ -83,7 +83,7 @@ class _EliminationBuilder:
             k = pivots.index
             corner = self.entry_address(k, k)
             pivot = self.vectors.splat(self.load(corner, self.element.ir, self.element.size))
-            self.return_if_divergent(pivot, k)
+            self.emit_divergence_exit(pivot, k)
             star = self.lower_unary(self.definition.star, pivot)
             mark = b.trunc(b.add(self.arguments["first"], k), I32) if self.pivots else None
             row = self.update_pivot_row(k, pivot, star, corner, mark)
@@ -94,7 +94,8 @@ class _EliminationBuilder:
     def lower_unary(self, expression: Any, x: Value) -> Value:
         return lower(self.vectors, self.target, expression, {"x": Operand(x)}).value
 
-    def return_if_divergent(self, pivot: Value, k: Value) -> None:
+    def emit_divergence_exit(self, pivot: Value, k: Value) -> None:
+        """Emit the code that returns k if the pivot has no star."""
         if self.definition.divergence is None:
             return
         truth = self.lower_unary(self.definition.divergence, pivot)

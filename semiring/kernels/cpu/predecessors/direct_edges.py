@@ -216,7 +216,9 @@ def last_edges(
         _transpose_rows(D, i0, m, zero, rows)
         doubts[:] = 0
         for j in range(n):
-            _best_edges(sr, rows, j, sources, weights, counts[j], zero, tight, loose, best, arg, best_tails[j], doubts)
+            _select_best_edges(
+                sr, rows, j, sources, weights, counts[j], zero, tight, loose, best, arg, best_tails[j], doubts
+            )
         for lane in range(m):
             best_tails[i0 + lane, lane] = NO_PREDECESSOR  # the diagonal
         for first in range(0, m, TRANSPOSED_ROWS):
@@ -247,7 +249,7 @@ def _transpose_rows(D, i0, m, zero, rows):
 
 
 @_part
-def _best_edges(sr, rows, j, sources, weights, count, zero, tight, loose, best, arg, choice, doubts):
+def _select_best_edges(sr, rows, j, sources, weights, count, zero, tight, loose, best, arg, choice, doubts):
     """Write the tail of the best edge into j in every lane to choice (lanes), plus DOUBT if it is met only loosely.
 
     ``rows`` is the result of `_transpose_rows`. doubts (lanes) counts the entries with DOUBT; best and arg (lanes) are

@@ -13,13 +13,13 @@ import numpy as np
 from semiring.kernels.cpu.closing.gaining.loops import close_block, inner
 from semiring.kernels.graphs.components import components_of_words
 
-__all__ = ["find_components", "gather_weights", "is_star_connected", "join_components"]
+__all__ = ["find_components", "gather_weights", "has_hub_at_vertex_0", "join_components"]
 
 _RUN = 64  # as in `semiring.graphs.components`
 
 
 @inner
-def is_star_connected(A, sign):
+def has_hub_at_vertex_0(A, sign):
     """Return whether vertex 0 has edges to and from every vertex, also to vertex 0.
 
     A graph with these edges is strongly connected. The converse does not hold: if the result is False, the graph may be

@@ -26,7 +26,7 @@ class ScaledClosure:
     """The closure of floats of max-times and min-times under factors for every vertex."""
 
     def __init__(self, semiring: Semiring, dtype: np.dtype[Any]) -> None:
-        self._is_max, self._bits = int(semiring == max_times), np.dtype(f"u{dtype.itemsize}")
+        self._is_max, self._bits_dtype = int(semiring == max_times), np.dtype(f"u{dtype.itemsize}")
         self.closing = kernels_for(make_plan(semiring, dtype, nonnegative=True))
 
     def survey(self, A: Array, threads: int) -> Any:
@@ -43,7 +43,7 @@ class ScaledClosure:
 
         def one(start: int, stop: int) -> int:
             spare, (job, piece) = np.empty(A.shape[1:], A.dtype), self.closing.take_job(A.shape[1])
-            scaled = spare, spare.view(self._bits), job.address, piece.address
+            scaled = spare, spare.view(self._bits_dtype), job.address, piece.address
             _close_scaled(A[start:stop], self._is_max, *scaled, survey[start:stop], D[start:stop])
             self.closing.return_job(A.shape[1], job, piece)
             return -1

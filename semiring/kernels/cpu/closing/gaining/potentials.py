@@ -18,7 +18,7 @@ from semiring.algebra.catalogue import min_plus
 from semiring.kernels.cpu.closing.gaining.components import (
     find_components,
     gather_weights,
-    is_star_connected,
+    has_hub_at_vertex_0,
     join_components,
 )
 from semiring.kernels.cpu.closing.gaining.loops import close_block, has_negative_zero, inner, outer, run_on_threads
@@ -42,7 +42,7 @@ class PotentialClosure:
         # Numbers below this bound may be added to any float of the dtype.
         self._addend_limit = float(limits.max) * float(limits.eps) / 8
         self._search_kernels = kernels_for(make_plan(min_plus, _FLOAT64))
-        self._bits = np.dtype(f"u{dtype.itemsize}")
+        self._bits_dtype = np.dtype(f"u{dtype.itemsize}")
         self._signed_kernels = kernels_for(make_plan(min_plus, dtype))
         self.closing = kernels_for(make_plan(min_plus, dtype, nonnegative=True))
 
@@ -76,7 +76,7 @@ class PotentialClosure:
             spare, other = np.empty((2, n, n), A.dtype)
             (job, piece), (signed_job, signed_piece) = self.closing.take_job(n), self._signed_kernels.take_job(n)
             arguments = (
-                *(self.sign, spare, spare.view(self._bits), other),
+                *(self.sign, spare, spare.view(self._bits_dtype), other),
                 *(job.address, signed_job.address, piece.address),
             )
             _close_components(A[start:stop], *arguments, *(x[start:stop] for x in survey), D[start:stop])
@@ -101,7 +101,7 @@ def find_potentials(As, sign, addend_limit, spare, weights, bits, job, workspace
         A, order, mark, h = As[m], orders[m], marks[m], hs[m]
         n = A.shape[0]
         least_weight = _find_least_weight(A, sign, h)
-        one = least_weight >= 0 or is_star_connected(A, sign)
+        one = least_weight >= 0 or has_hub_at_vertex_0(A, sign)
         mark[:] = 0
         mark[0], h[:] = 3, 0
         if one:
