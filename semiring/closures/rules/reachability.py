@@ -20,7 +20,7 @@ from semiring.closures.planner import Recorder, rule
 
 __all__ = ["reachability"]
 
-_MIN_VERTICES = 65536  # for fewer, n³ pairs take a GPU some ms, and the host's part of the scan takes as long
+_LEAST = 65536  # for fewer, n³ pairs take a GPU some ms, and the host's part of the scan takes as long
 
 
 @rule("reachability", structure=True, methods=("purdom", "triangular"))
@@ -49,7 +49,7 @@ def _on_device(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
         return NotApplicable("it joins rows on a CPU, and a GPU multiplies blocks by triangular")
     if not q.may_choose_method or q.kind.devices:
         return NotApplicable("a method was named, or several GPUs")
-    if q.n < _MIN_VERTICES and not q.has_structural_method:
+    if q.n < _LEAST and not q.has_structural_method:
         return NotApplicable("too few vertices for structure analysis to be worthwhile")
     graphs = q.backend(d.semiring, d.dtype, "bits").capabilities.graphs
     if graphs is None or not graphs.has_edges(d.kernel_plan(q.kind.options.threads), q.n):
