@@ -49,7 +49,15 @@ from semiring.sparse.symbolic import Analysis, FactorLayout, analyse, widest_lev
 from semiring.terminal import announce
 from semiring.threads import check_threads, get_threads
 
-__all__ = ["Factor", "align_labels", "choose_work_dtype", "convert_right_side", "factor", "largest_magnitude"]
+__all__ = [
+    "Factor",
+    "align_labels",
+    "as_columns",
+    "choose_work_dtype",
+    "convert_right_side",
+    "factor",
+    "largest_magnitude",
+]
 
 Array = NDArray[Any]
 
@@ -439,7 +447,7 @@ class Factor:
             B = encode(right_side, self.semiring, self._work_dtype)
         else:
             B = right_side.astype(self._work_dtype)
-        matrix = B[:, np.newaxis] if B.ndim == 1 else B
+        matrix = as_columns(B)
         if self._exact is not None:
             solution = self._exact.solve(matrix, transposed).reshape(right_side.shape)
             return self._decode_result(self._placement.xp.asarray(solution))
@@ -949,6 +957,11 @@ def align_labels(b: Any, names: tuple[Hashable, ...] | None) -> Any:
     if len(b.index) != len(names) or set(b.index) != set(names):
         raise ShapeError("the labels of b are not the names of the vertices of A: give b the same labels")
     return b.loc[list(names)]
+
+
+def as_columns(b: Array) -> Array:
+    """Return a right side (n,) as a view (n, 1), and one of shape (n, k) itself, also for n = 0."""
+    return b[:, np.newaxis] if b.ndim == 1 else b
 
 
 def convert_right_side(b: Any, semiring: Semiring, dtype: np.dtype[Any], name: str = "b") -> Array:

@@ -26,7 +26,14 @@ from semiring.kernels.cpu.elimination import symbolic, triangular_solve
 from semiring.kernels.engine import Engine, make_plan
 from semiring.linalg import matmul
 from semiring.sparse.dense_solve import solve_dense
-from semiring.sparse.factorization import Factor, align_labels, choose_work_dtype, convert_right_side, largest_magnitude
+from semiring.sparse.factorization import (
+    Factor,
+    align_labels,
+    as_columns,
+    choose_work_dtype,
+    convert_right_side,
+    largest_magnitude,
+)
 from semiring.sparse.inputs import SparseEntries, edges_of
 from semiring.sparse.numeric import PivotError
 from semiring.sparse.symbolic import analyse
@@ -121,7 +128,7 @@ def _solve_dense(A: Array, b: Array, semiring: Semiring, transposed: bool, threa
     """Solve with a dense matrix: by elimination, or by the closure if rounded weights may be negative."""
     scan, other = check_entries(A, semiring), check_entries(b, semiring, "b")
     n = len(A)
-    matrix = b[:, np.newaxis] if b.ndim == 1 else b
+    matrix = as_columns(b)
     signed = semiring.tropical is not None and is_floating(A.dtype) and not scan.nonnegative
     if signed or (transposed and not semiring.commutative):
         D = closure_of_rounded(to_compute_dtype(A, semiring), semiring, A.dtype, threads=threads)
@@ -152,8 +159,7 @@ def _sweep_acyclic(edges: SparseEntries, order: Array, b: Any, semiring: Semirin
     integers = has_inner_zero(semiring, dtype)
     more = int(largest_magnitude(right, scan)) if integers else 0
     inner = choose_work_dtype(semiring, dtype, n, largest_magnitude(values, edges.scan), more)
-    columns = right[:, np.newaxis] if right.ndim == 1 else right
-    weights, X = encode(values, semiring, inner), encode(columns, semiring, inner)
+    weights, X = encode(values, semiring, inner), encode(as_columns(right), semiring, inner)
     starts, indices = pattern.starts, pattern.indices
     if transposed:
         starts, indices, entries = pattern.columns
