@@ -11,14 +11,18 @@ from typing import Any
 
 import pytest
 
+from semiring.errors import MissingExtraError
+
 FOLDER = Path(__file__).parents[1] / "gpu"
 MISSING = object()
 
 
 def load(name: str) -> Any:
-    """Import a module: `MISSING` if it does not exist, None if it needs a package for GPUs that is not installed."""
+    """Import a module: `MISSING` if it does not exist, None if it needs a package that is not installed."""
     try:
         return importlib.import_module(name)
+    except MissingExtraError:
+        return None
     except ModuleNotFoundError as error:
         return MISSING if str(error.name).startswith("semiring") else None
 
@@ -26,7 +30,10 @@ def load(name: str) -> Any:
 def member(owner: ModuleType | type, name: str) -> Any:
     """Return an attribute or a submodule: None for a field of instances, `MISSING` if there is none."""
     if isinstance(owner, ModuleType):
-        return getattr(owner, name) if hasattr(owner, name) else load(f"{owner.__name__}.{name}")
+        try:
+            return getattr(owner, name) if hasattr(owner, name) else load(f"{owner.__name__}.{name}")
+        except MissingExtraError:
+            return None
     return None if name in fields(owner) else getattr(owner, name, MISSING)
 
 
