@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from semiring.closures import closure
     from semiring.data import load_network
     from semiring.graphs.condensation import Condensation, condensation
-    from semiring.io import Network, network_of, read, write
+    from semiring.io import Network, as_network, read, write
     from semiring.kernels.listing import code
     from semiring.linalg.contraction import ContractionPlan, einsum, einsum_path, einsum_witness
     from semiring.paths import (
@@ -106,7 +106,7 @@ _LAZY = {
     "transitive_reduction": "semiring.paths",
     "widest_paths": "semiring.paths",
     "Network": "semiring.io",
-    "network_of": "semiring.io",
+    "as_network": "semiring.io",
     "read": "semiring.io",
     "write": "semiring.io",
     "load_network": "semiring.data",
@@ -161,6 +161,7 @@ __all__ = [
     "Semiring",
     "__version__",
     "add",
+    "as_network",
     "as_semiring",
     "axpy",
     "best_paths",
@@ -195,7 +196,6 @@ __all__ = [
     "multi_dot",
     "multi_dot_witness",
     "multiply",
-    "network_of",
     "pack",
     "plus_times",
     "power",

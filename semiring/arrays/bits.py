@@ -603,7 +603,7 @@ def pack(array: Any) -> BitMatrix:
     if isinstance(array, BitMatrix):
         return array.copy()
     if is_graph(array):
-        raise DTypeError(f"pack takes a 2-D array, not a {type(array).__name__}: pack(network_of(A, 'boolean').matrix)")
+        raise DTypeError(f"pack takes a 2-D array, not a {type(array).__name__}: pack(as_network(A, 'boolean').matrix)")
     is_on_device = is_device_array(array)
     if is_on_device:
         from semiring.arrays import device

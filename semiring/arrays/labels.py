@@ -222,11 +222,11 @@ def _square_error(frame: Any, rows: int, columns: int) -> ShapeError:
     """Return the error for a frame that is not square, which may list edges."""
     if is_edge_frame(frame):
         return ShapeError(
-            "A is a frame that lists edges, and this function needs a matrix: pass semiring.network_of(A).matrix"
+            "A is a frame that lists edges, and this function needs a matrix: pass semiring.as_network(A).matrix"
         )
     return ShapeError(
         f"A is a frame of {rows} rows and {columns} columns: a square matrix is needed. If it lists edges, title its "
-        "columns source and target, or name them, semiring.network_of(A, source=..., target=...)"
+        "columns source and target, or name them, semiring.as_network(A, source=..., target=...)"
     )
 
 
@@ -258,7 +258,7 @@ def _raise_for_untitled_edges(frame: Any, columns: Sequence[Any], *, has_row_lab
         raise FormatError(
             f"A is a frame of texts, and no columns are titled like a source ({', '.join(SOURCES)}) and a target "
             f"({', '.join(TARGETS)}). If it lists edges, pass columns=({columns[0]!r}, {columns[1]!r}) to a function "
-            f"of paths, or semiring.network_of(A, source={columns[0]!r}, target={columns[1]!r})"
+            f"of paths, or semiring.as_network(A, source={columns[0]!r}, target={columns[1]!r})"
         )
 
 

@@ -97,7 +97,7 @@ def as_host_operand(x: Any, name: str = "A") -> Any:
         check_sparse(x, name)
         return x
     if is_graph(x):  # NumPy would read a graph of NetworkX as the list of its nodes
-        remedy = "its .matrix" if hasattr(x, "matrix") else f"semiring.network_of({name}, the semiring).matrix"
+        remedy = "its .matrix" if hasattr(x, "matrix") else f"semiring.as_network({name}, the semiring).matrix"
         raise DTypeError(f"{_describe_operand(name, x)}, and this function takes matrices: pass {remedy}")
     return np.asarray(x) if hasattr(x, "__array__") else x
 

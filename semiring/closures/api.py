@@ -196,7 +196,7 @@ def closure(
         and without the copy in float32. It also closes a float16 file by strips. Then every sum and product along a
         path is rounded, and the result depends on the device and the method.
     weight : str or callable, optional
-        The column or attribute of the weights, as in `network_of`.
+        The column or attribute of the weights, as in `as_network`.
     directed : bool, optional
         False adds the reverse of each edge, also for a matrix in memory. The default is the direction of the graph.
     columns : tuple of str, optional

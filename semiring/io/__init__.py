@@ -31,7 +31,7 @@ from semiring.errors import DomainError, FormatError, ShapeError, TooLargeError
 from semiring.io import dimacs, edge_list, matrix_market, node_link, npy
 from semiring.io.atomic import atomic_file
 from semiring.io.files import open_binary
-from semiring.io.graphs import network_of
+from semiring.io.graphs import as_network
 from semiring.io.network import (
     Edges,
     Entries,
@@ -49,9 +49,9 @@ from semiring.kernels.contract import NO_PREDECESSOR
 __all__ = [
     "FORMATS",
     "Network",
+    "as_network",
     "atomic_file",
     "format_of",
-    "network_of",
     "read",
     "with_positions",
     "write",
@@ -284,7 +284,7 @@ def write(
     ------
     DTypeError, FormatError, ShapeError, OSError
         The matrix or the names do not fit the format, or the file cannot be written. For a `Network` the errors of
-        `network_of` occur too.
+        `as_network` occur too.
     DomainError
         A format that lists edges gets a matrix with -∞, and no semiring is named. Most likely this -∞ is "no edge" of
         another semiring than min_plus.
@@ -305,7 +305,7 @@ def write(
     if hasattr(matrix, "_as_network"):  # `Paths`, which belongs to a package that imports this one
         matrix = matrix._as_network()
     if is_edge_frame(matrix) or (is_graph(matrix) and not isinstance(matrix, Network)):
-        matrix = network_of(matrix, semiring)
+        matrix = as_network(matrix, semiring)
     elif is_frame(matrix):
         labelled = labelled_square(matrix)
         numbered = labelled.names == tuple(range(len(labelled.matrix)))

@@ -25,7 +25,7 @@ __all__ = ["edges_of_frame"]
 
 
 def edges_of_frame(frame: Any, source: str | None, target: str | None, weight: str | None) -> Edges:
-    """Return the edges of a frame; if a title is None, `network_of` describes which column it selects."""
+    """Return the edges of a frame; if a title is None, `as_network` describes which column it selects."""
     titles = list(frame.columns)
     for name in (source, target, weight):
         if name is not None and name not in titles:
@@ -44,7 +44,7 @@ def edges_of_frame(frame: Any, source: str | None, target: str | None, weight: s
     column, candidates = (weight, ()) if weight is not None else guess_weight(numbers or rest)
     title_list = ", ".join(map(repr, candidates))
     ambiguity = (
-        f"the weights may be any of the columns {title_list}: name one by weight=, here or in semiring.network_of, "
+        f"the weights may be any of the columns {title_list}: name one by weight=, here or in semiring.as_network, "
         "or leave these columns out"
     )
     names, rows, columns = _number_vertices(_end_values(frame, tail), _end_values(frame, head))
@@ -74,7 +74,7 @@ def edges_of_frame(frame: Any, source: str | None, target: str | None, weight: s
     )
 
 
-_PASS = "pass columns=(SOURCE, TARGET), two titles, or in semiring.network_of {}="
+_PASS = "pass columns=(SOURCE, TARGET), two titles, or in semiring.as_network {}="
 
 
 def _select_column(candidates: Sequence[Any], usual_titles: Sequence[str], end: str) -> Any:

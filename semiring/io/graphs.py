@@ -24,13 +24,13 @@ from semiring.io.edge_frames import edges_of_frame
 from semiring.io.network import Edges, Network, assemble, convert_network, dtype_of_frame, semiring_of, symmetrize
 from semiring.io.text import as_array, is_number
 
-__all__ = ["Graph", "collect_titles", "edges_of", "edges_of_graph", "guess_title", "network_of"]
+__all__ = ["Graph", "as_network", "collect_titles", "edges_of", "edges_of_graph", "guess_title"]
 
 Weight = str | Callable[[Any], Any] | None
 _NAMES = ("id", "key", "label", "name")  # attributes that name edges, and whose texts may be digits
 
 
-def network_of(
+def as_network(
     x: Any,
     semiring: Semiring | str | None = None,
     *,
@@ -92,7 +92,7 @@ def network_of(
     >>> import networkx as nx
     >>> roads = nx.Graph()
     >>> roads.add_weighted_edges_from([("Ulm", "Kiel", 7.0), ("Kiel", "Jena", 4.0)])
-    >>> network = network_of(roads)
+    >>> network = as_network(roads)
     >>> network.names
     ('Ulm', 'Kiel', 'Jena')
     >>> network.matrix
@@ -158,7 +158,7 @@ def _assemble_graph(x: Any, semiring: Semiring, weight: Weight, directed: bool |
 
 
 def edges_of_graph(x: Any, weight: Weight = None, directed: bool | None = None) -> Edges:
-    """Return the edges of a graph of NetworkX, igraph or rustworkx, with the options of `network_of`."""
+    """Return the edges of a graph of NetworkX, igraph or rustworkx, with the options of `as_network`."""
     library = _find_library(x)
     titles = _attribute_values(x, library)
     title, candidates = guess_title(titles) if weight is None else (weight, ())
@@ -191,7 +191,7 @@ def edges_of(
     name_list = ", ".join(map(repr, candidates))
     ambiguity = (
         f"the weights may be any of the attributes {name_list}: name one by "
-        f"{option('weight')}{advice(', here or in semiring.network_of', '')}, or "
+        f"{option('weight')}{advice(', here or in semiring.as_network', '')}, or "
         "leave these attributes out"
     )
     if len(candidates) == 1:

@@ -19,14 +19,14 @@ from semiring.arrays.labels import (
 )
 from semiring.arrays.operands import as_matrix
 from semiring.io.edge_frames import edges_of_frame
-from semiring.io.graphs import edges_of_graph, network_of
+from semiring.io.graphs import as_network, edges_of_graph
 from semiring.io.network import Edges, Network, dtype_of_frame
 
 __all__ = ["DEFAULT_READING", "Reading", "convert_input", "list_edges", "names_file", "return_unchanged"]
 
 
 class Reading(NamedTuple):
-    """The options with which `network_of` reads a frame of edges or a graph; ``columns`` are source and target."""
+    """The options with which `as_network` reads a frame of edges or a graph; ``columns`` are source and target."""
 
     weight: Any = None
     directed: bool | None = None
@@ -41,9 +41,9 @@ class Reading(NamedTuple):
             raise TypeError(f"{name}= is not an option for a {type(x).__name__}: nothing in it has such a title")
 
     def read_network(self, x: Any, semiring: Semiring) -> Network:
-        """Return the network of x that `network_of` reads with these options."""
+        """Return the network of x that `as_network` reads with these options."""
         source, target = self.ends
-        return network_of(x, semiring, weight=self.weight, source=source, target=target, directed=self.directed)
+        return as_network(x, semiring, weight=self.weight, source=source, target=target, directed=self.directed)
 
     def read_network_file(self, path: str | os.PathLike[str], semiring: Semiring) -> Network:
         """Return the network of a file, as `semiring.read` reads it with these options.
@@ -85,7 +85,7 @@ def convert_input(x: Any, semiring: Semiring, reading: Reading = DEFAULT_READING
     """Return the matrix and the names of x, and a function that converts a result back to the kind of x.
 
     For a square frame results are frames. For a frame of edges, a graph or a `Network` they are networks. For any
-    other matrix they stay as computed. Errors are those of `network_of`.
+    other matrix they stay as computed. Errors are those of `as_network`.
     """
     if not may_name_vertices(x):
         return LabelledArray(

@@ -389,7 +389,7 @@ def convert(
             is_lost = np.isinf(result) & ~np.isinf(values)
             _reject_values(is_lost, values, locate, FormatError, f"the weight {{}} does not fit {target}")
         elif values.dtype.kind in "iu":
-            where = advice(" to semiring.network_of or read", "")
+            where = advice(" to semiring.as_network or read", "")
             reason = f"the weight {{}} is not exact in {target}: pass {option('dtype', 'int64')}{where}"
             _reject_values(_find_inexact(values, result) & ~none, values, locate, FormatError, reason)
     if none.any():
@@ -422,7 +422,7 @@ def dtype_of_frame(values: np.ndarray[Any, Any], semiring: Semiring) -> np.dtype
         and (is_lost := _find_inexact(values, values.astype(np.float64)) & ~_find_no_edge(values, semiring)).any()
     ):
         raise FormatError(
-            f"the frame holds {values[is_lost][0]}, which is not exact in float64: pass semiring.network_of(A, "
+            f"the frame holds {values[is_lost][0]}, which is not exact in float64: pass semiring.as_network(A, "
             "dtype='int64'), or A.to_numpy()"
         )
     return np.dtype(np.float64) if floats else values.dtype

@@ -24,7 +24,7 @@ __all__ = ["read_node_link", "write_node_link"]
 
 
 def read_node_link(content: bytes, source: str, *, weight: str | None = None) -> Edges:
-    """Return the edges of a file, with weights under the key ``weight``, by default as in `network_of`.
+    """Return the edges of a file, with weights under the key ``weight``, by default as in `as_network`.
 
     The name of a vertex is its ``id``, as in NetworkX: a text, a number, or a tuple for a list. An id that is an object
     becomes its JSON text. If all ids are integers, the vertices come in numerical order, else in the order of the file.

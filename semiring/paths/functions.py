@@ -96,7 +96,7 @@ def best_paths(
     A : array_like, shape (n, n)
         A[i, j] is the weight of the edge i → j, the semiring's zero if there is no edge. It is an array, a list, or a
         SciPy sparse matrix (entries that it does not store are no edges). A square frame, a frame of edges, a graph of
-        NetworkX, igraph or rustworkx, and a `Network` have named vertices: see `semiring.network_of`.
+        NetworkX, igraph or rustworkx, and a `Network` have named vertices: see `semiring.as_network`.
     semiring : Semiring or str, optional
         Weights are combined along a path by ⊗, paths compared by ⊕. By default that of a `Network`, else min-plus.
     sources, targets : sequence of vertices, optional
@@ -107,7 +107,7 @@ def best_paths(
         Find only paths that are no worse than this weight. `SomePaths` then has a sparse matrix. If weights make no
         path better, the cost is that of the paths within the limit.
     weight : str or callable, optional
-        The column or attribute of the weights, as in `network_of`.
+        The column or attribute of the weights, as in `as_network`.
     directed : bool, optional
         False adds the reverse of each edge, also for a matrix. The default is the direction of the graph.
     columns : tuple of str, optional

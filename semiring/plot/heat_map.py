@@ -10,7 +10,7 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.arrays.vertices import Vertices
-from semiring.io import network_of
+from semiring.io import as_network
 from semiring.plot.style import (
     COLORS,
     FAINT_INK,
@@ -51,7 +51,7 @@ def plot_matrix(
     Parameters
     ----------
     matrix : array, shape (n, n), or graph
-        A closure, or what `network_of` takes. Of a matrix of more than 2000 rows, 2000 evenly spaced rows and columns
+        A closure, or what `as_network` takes. Of a matrix of more than 2000 rows, 2000 evenly spaced rows and columns
         are drawn.
     semiring : Semiring or str
         The semiring of the closure. It decides the zero and the words of the legend.
@@ -75,10 +75,10 @@ def plot_matrix(
     MissingExtraError
         If matplotlib is not installed.
     SemiringError
-        For any other error of `network_of`.
+        For any other error of `as_network`.
     """
     semiring = as_semiring(semiring)
-    network = network_of(matrix, semiring)
+    network = as_network(matrix, semiring)
     array, n = network.matrix, len(network.matrix)
     called = network.names if names is None else Vertices(n, names).names
     figure: Figure = new_figure(8.6, 7.4)

@@ -10,7 +10,7 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.arrays.vertices import Vertices
-from semiring.io import Network, network_of
+from semiring.io import Network, as_network
 from semiring.io.network import semiring_of
 from semiring.io.text import numbers_as_text
 from semiring.plot.labels import Label, place_labels
@@ -57,7 +57,7 @@ def plot_network(
     Parameters
     ----------
     network : Network, graph or array
-        A network, or what `network_of` takes. Vertices are drawn at ``network.positions``, on a map around their middle
+        A network, or what `as_network` takes. Vertices are drawn at ``network.positions``, on a map around their middle
         if the positions are longitudes and latitudes. Without positions `layout` places them.
     semiring : Semiring, str or None
         The semiring of the weights. The default is that of a `Network`, else min-plus.
@@ -83,10 +83,10 @@ def plot_network(
     MissingExtraError
         If matplotlib is not installed, or NetworkX for a network without positions.
     SemiringError
-        For any other error of `network_of`.
+        For any other error of `as_network`.
     """
     if not isinstance(network, Network):
-        network = network_of(network, semiring)
+        network = as_network(network, semiring)
     semiring = as_semiring(semiring_of(network, semiring))
     adjacency = np.asarray(network.matrix != semiring.zero_for(network.matrix.dtype))
     edges = np.argwhere(adjacency)

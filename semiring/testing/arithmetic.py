@@ -15,7 +15,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.expressions.tree import float_limits, is_floating
 from semiring.arrays.labels import is_graph
 from semiring.arrays.sparse import check_sparse, is_sparse, stored_entries
-from semiring.io import network_of
+from semiring.io import as_network
 from semiring.paths import Paths
 
 __all__ = [
@@ -42,7 +42,7 @@ def to_dense(x: Any, semiring: Semiring) -> Array:
     if isinstance(x, Paths):
         x = x.matrix
     elif is_graph(x):
-        x = network_of(x, semiring).matrix
+        x = as_network(x, semiring).matrix
     if hasattr(x, "unpack"):
         return np.asarray(x.unpack())
     if is_sparse(x):

@@ -73,9 +73,9 @@ def test_packing_takes_lists_and_refuses_numbers():
         pack(np.eye(3))
     with pytest.raises(ShapeError, match="2-D array, not 1-D"):
         pack(np.zeros(3, bool))
-    with pytest.raises(DTypeError, match=r"not a Network: pack\(network_of\(A, .boolean.\)"):
+    with pytest.raises(DTypeError, match=r"not a Network: pack\(as_network\(A, .boolean.\)"):
         pack(network := sr.load_network("us-flights"))
-    assert pack(sr.network_of(network, "boolean").matrix).unpack().sum() == 6022
+    assert pack(sr.as_network(network, "boolean").matrix).unpack().sum() == 6022
 
 
 def test_construction_is_checked():

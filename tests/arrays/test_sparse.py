@@ -113,7 +113,7 @@ def calls():
         "transitive_reduction": sr.transitive_reduction,
         "condensation": sr.condensation,
         "pack": sr.pack,
-        "network_of": sr.network_of,
+        "as_network": sr.as_network,
         "write": lambda A: sr.write("never.csv", A),
         "write npz": lambda A: sr.write("never.npz", A),
         "factor": sr.factor,
@@ -211,7 +211,7 @@ def test_is_ascending():
         sr.factor,
         lambda A: sr.shortest_paths(A, sources=[0]),
         lambda A: sr.matmul(A, np.zeros((3, 3))),
-        sr.network_of,
+        sr.as_network,
     ],
 )
 def test_duplicates_are_added_by_plus_of_the_semiring_with_a_warning(call):

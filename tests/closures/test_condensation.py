@@ -59,7 +59,7 @@ def test_stored_entries_are_edges_and_stored_false_is_none():
 def test_what_names_its_vertices_is_asked_by_name():
     graph = nx.DiGraph([("a", "b"), ("b", "a"), ("b", "c")])
     frame = pd.DataFrame({"from": ["a", "b", "b"], "to": ["b", "a", "c"], "km": [0.0, 1.0, 2.0]})
-    for given in (graph, frame, sr.network_of(graph), sr.network_of(graph, "max_min")):
+    for given in (graph, frame, sr.as_network(graph), sr.as_network(graph, "max_min")):
         found = sr.condensation(given)
         assert found.names == ("a", "b", "c")
         assert (found.members(0), found.members(1)) == (["a", "b"], ["c"])
@@ -135,7 +135,7 @@ def test_the_reduction_of_what_names_its_vertices():
     graph.add_weighted_edges_from(edges)
     frame = pd.DataFrame(edges, columns=["from", "to", "km"])
     square = pd.DataFrame(np.triu(np.ones((3, 3), bool), 1), index=list("abc"), columns=list("abc"))
-    for given in (graph, frame, sr.network_of(graph, "min_plus")):
+    for given in (graph, frame, sr.as_network(graph, "min_plus")):
         found = sr.transitive_reduction(given)
         assert isinstance(found, sr.Network)
         assert {(found.names[i], found.names[j]) for i, j in np.argwhere(found.matrix)} == {("a", "b"), ("b", "c")}

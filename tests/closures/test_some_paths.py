@@ -14,7 +14,7 @@ import semiring as sr
 from semiring.algebra.catalogue import as_semiring
 from semiring.arrays import memory
 from semiring.errors import DivergenceError, DomainError, NoPathError, VertexError
-from semiring.io import network_of
+from semiring.io import as_network
 
 # Weights that gain are no probabilities, and are meant here.
 pytestmark = pytest.mark.filterwarnings("ignore:the most reliable of these paths")
@@ -418,7 +418,7 @@ def test_paths_of_what_is_packed_or_sparse_ask_for_their_memory(monkeypatch):
 def test_the_edges_of_a_sparse_matrix_are_what_it_stores():
     """The advice of the error works: a stored entry of weight 0 is an edge."""
     A = sparse.csr_array(([0.0, 2.5], ([0, 1], [1, 2])), shape=(4, 4))
-    calls = (sr.transitive_closure, lambda A: sr.transitive_closure(A, sources=[0]), lambda A: network_of(A, "boolean"))
+    calls = (sr.transitive_closure, lambda A: sr.transitive_closure(A, sources=[0]), lambda A: as_network(A, "boolean"))
     for call in calls:
         with pytest.raises(sr.errors.SemiringError, match=r"set A\.data = np\.ones\(A\.nnz, bool\)"):
             call(A)
@@ -431,7 +431,7 @@ def test_the_edges_of_a_sparse_matrix_are_what_it_stores():
     np.testing.assert_array_equal(sr.transitive_closure(H).matrix, expected)
     np.testing.assert_array_equal(sr.transitive_closure(H, sources=range(4)).matrix, expected)
     np.testing.assert_array_equal(sr.condensation(H).reaches(range(4), range(4)), expected)
-    np.testing.assert_array_equal(network_of(H, "boolean").matrix, H.toarray())
+    np.testing.assert_array_equal(as_network(H, "boolean").matrix, H.toarray())
 
 
 def test_truths_of_zeros_and_ones():

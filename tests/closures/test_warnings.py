@@ -388,8 +388,8 @@ def test_integers_of_frames_become_floats_unless_asked_otherwise():
     P = sr.shortest_paths(edges)
     assert P.diameter == INF
     assert P.matrix[2].sum() == INF
-    assert sr.network_of(edges, dtype="int64").matrix.dtype == np.int64
-    assert sr.closure(sr.network_of(edges, dtype="int64")).matrix.dtype == np.int64
+    assert sr.as_network(edges, dtype="int64").matrix.dtype == np.int64
+    assert sr.closure(sr.as_network(edges, dtype="int64")).matrix.dtype == np.int64
     none = np.iinfo(np.int64).max
     assert sr.closure(pd.DataFrame([[0, none], [4, 0]])).to_numpy().tolist() == [[0, INF], [4, 0]]
     assert sr.transitive_closure(pd.DataFrame([[0, 1], [0, 0]])).path(0, 1) == [0, 1]

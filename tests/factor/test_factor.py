@@ -419,8 +419,8 @@ def test_names_of_graphs_and_frames():
     G = nx.DiGraph()
     G.add_weighted_edges_from([("Ulm", "Kiel", 7.0), ("Kiel", "Jena", 4.0), ("Jena", "Ulm", 1.0)])
     frame = pd.DataFrame({"from": ["Ulm", "Kiel", "Jena"], "to": ["Kiel", "Jena", "Ulm"], "km": [7.0, 4.0, 1.0]})
-    square = pd.DataFrame(sr.network_of(G).matrix, index=list(G), columns=list(G))
-    for given in (G, frame, square, sr.network_of(G)):
+    square = pd.DataFrame(sr.as_network(G).matrix, index=list(G), columns=list(G))
+    for given in (G, frame, square, sr.as_network(G)):
         F = sr.factor(given)
         assert F.names == ("Ulm", "Kiel", "Jena")
         assert F.table(["Ulm", "Jena"], ["Jena", "Kiel"]).tolist() == [[11, 7], [0, 8]]

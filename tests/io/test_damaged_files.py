@@ -241,7 +241,7 @@ def test_an_integer_beside_floats_keeps_its_value(tmp_path):
     graph = nx.Graph()
     graph.add_weighted_edges_from([(0, 1, BIG), (1, 2, 0.5)])
     with pytest.raises(FormatError, match=message):
-        sr.network_of(graph)
+        sr.as_network(graph)
 
 
 # ------------------------------------------------------------------------------------------------- JSON
@@ -274,7 +274,7 @@ def test_a_weight_of_null_is_not_1(tmp_path):
     graph = nx.DiGraph()
     graph.add_edge("a", "b", weight=None)
     with pytest.raises(FormatError, match="the edge a → b and all other edges have None as 'weight'"):
-        sr.network_of(graph)
+        sr.as_network(graph)
     (tmp_path / "A.json").write_text(node_link([7]).replace(', "weight": 7', ""))
     assert sr.read(tmp_path / "A.json").matrix[0, 1] == 1
 

@@ -331,7 +331,7 @@ UNDIRECTED = {
 @pytest.mark.parametrize("library", DIRECTED)
 def test_lists_of_edges(library):
     given = DIRECTED[library]()
-    network = sr.network_of(given)
+    network = sr.as_network(given)
     order = [network.names.index(town) for town in TOWNS]
     np.testing.assert_array_equal(network.matrix[np.ix_(order, order)], LOOPED)
     assert network.unit == ("km" if "other titles" in library else "")
@@ -347,7 +347,7 @@ def test_lists_of_edges(library):
     assert sr.transitive_closure(given, reflexive=False).distance("Ulm", "Ulm")
     wide = sr.widest_paths(given)
     assert wide.distance("Ulm", "Kiel") == 5, "of two edges from Ulm to Kiel the wider one counts here"
-    total = sr.network_of(given, "plus_times").matrix[np.ix_(order, order)]
+    total = sr.as_network(given, "plus_times").matrix[np.ix_(order, order)]
     assert total[0, 2] == 6
     assert total[1, 1] == 9
 
@@ -356,14 +356,14 @@ def test_lists_of_edges(library):
 def test_undirected_graphs_go_both_ways_and_loops_once(library):
     given = UNDIRECTED[library]()
     for semiring in ("min_plus", "plus_times"):
-        matrix = sr.network_of(given, semiring).matrix
-        both = sr.network_of(DIRECTED[library](), semiring, directed=False)
+        matrix = sr.as_network(given, semiring).matrix
+        both = sr.as_network(DIRECTED[library](), semiring, directed=False)
         np.testing.assert_array_equal(matrix, both.matrix)
         np.testing.assert_array_equal(matrix, matrix.T)
         assert matrix[1, 1] == 9
     assert sr.shortest_paths(given).path("Bonn", "Ulm") == ["Bonn", "Kiel", "Ulm"]
     with pytest.raises(ValueError, match="undirected"):
-        sr.network_of(given, directed=True)
+        sr.as_network(given, directed=True)
 
 
 def test_graphs_against_networkx(rng):
@@ -379,22 +379,22 @@ def test_graphs_against_networkx(rng):
 
 
 def test_names_of_vertices():
-    assert sr.network_of(pd.DataFrame({"u": [2, 0], "v": [1, 2]})).names is None, "0, 1, 2 are numbers as they are"
-    assert sr.network_of(pd.DataFrame({"u": [30, 10], "v": [20, 30]})).names == (10, 20, 30)
-    mixed = sr.network_of(pd.DataFrame({"u": ["b", 1], "v": [1, "a"]}, dtype=object))
+    assert sr.as_network(pd.DataFrame({"u": [2, 0], "v": [1, 2]})).names is None, "0, 1, 2 are numbers as they are"
+    assert sr.as_network(pd.DataFrame({"u": [30, 10], "v": [20, 30]})).names == (10, 20, 30)
+    mixed = sr.as_network(pd.DataFrame({"u": ["b", 1], "v": [1, "a"]}, dtype=object))
     assert mixed.names == ("b", 1, "a")
-    assert sr.network_of(nx.path_graph(3)).names is None
-    assert sr.network_of(nx.Graph([((0, 1), (0, 2))])).names == ((0, 1), (0, 2)), "a name may be any node"
-    assert sr.network_of(igraph.Graph.Ring(3)).names is None
+    assert sr.as_network(nx.path_graph(3)).names is None
+    assert sr.as_network(nx.Graph([((0, 1), (0, 2))])).names == ((0, 1), (0, 2)), "a name may be any node"
+    assert sr.as_network(igraph.Graph.Ring(3)).names is None
     isolated = igraph.Graph(2, vertex_attrs={"name": ["a", "b"]}, edge_attrs={"weight": []})
-    assert sr.network_of(isolated).names == ("a", "b")
+    assert sr.as_network(isolated).names == ("a", "b")
     graph = rx.PyGraph()
     graph.add_nodes_from([{"not": "hashable"}, None, "x"])
-    assert sr.network_of(graph).names is None
+    assert sr.as_network(graph).names is None
     graph.remove_node(1)
-    assert sr.network_of(graph).names == (0, 2), "the indices that are left"
+    assert sr.as_network(graph).names == (0, 2), "the indices that are left"
     assert (
-        sr.network_of(pl.DataFrame({"from": [], "to": []}, schema={"from": pl.Int64, "to": pl.Int64})).matrix.size == 0
+        sr.as_network(pl.DataFrame({"from": [], "to": []}, schema={"from": pl.Int64, "to": pl.Int64})).matrix.size == 0
     )
 
 
@@ -402,41 +402,41 @@ def test_weights_that_are_chosen():
     graph = nx.DiGraph()
     graph.add_edge("a", "b", km=3, weight=1)
     graph.add_edge("b", "c", km=4)
-    assert sr.network_of(graph, weight="km").matrix[0, 1] == 3
+    assert sr.as_network(graph, weight="km").matrix[0, 1] == 3
     with pytest.raises(
         FormatError, match=r"b → c has no weight 'weight', and other edges have one: give it one \(NetworkX assumes 1"
     ):
-        sr.network_of(graph)
+        sr.as_network(graph)
     with pytest.raises(
         FormatError, match=r"no edge has a weight 'miles': the attributes of edges are 'km', 'weight'\Z"
     ):
-        sr.network_of(graph, weight="miles")
-    assert sr.network_of(nx.path_graph(3)).matrix[0, 1] == 1, "no weights at all: every edge weighs 1"
+        sr.as_network(graph, weight="miles")
+    assert sr.as_network(nx.path_graph(3)).matrix[0, 1] == 1, "no weights at all: every edge weighs 1"
     graph["b"]["c"]["weight"] = "far"
     with pytest.raises(DTypeError, match="the edge b → c: the weight 'far' is not a real number"):
-        sr.network_of(graph)
+        sr.as_network(graph)
     graph["b"]["c"]["weight"] = math.nan
     with pytest.raises(DomainError, match="the edge b → c: the weight is not a number"):
-        sr.network_of(graph)
+        sr.as_network(graph)
     lines = rustworkx_graph(rx.PyDiGraph, lambda weight: ("road", weight))
-    assert sr.network_of(lines, weight=lambda payload: payload[1]).matrix[0, 2] == 1
+    assert sr.as_network(lines, weight=lambda payload: payload[1]).matrix[0, 2] == 1
     frame = pd.DataFrame({"u": ["a"], "v": ["b"], "km": [5], "toll": [2]})
-    assert sr.network_of(frame, weight="toll").matrix[0, 1] == 2
-    assert sr.network_of(frame, weight="toll").matrix.dtype == np.float64
-    assert sr.network_of(frame, weight="toll", dtype="int64").matrix.dtype == np.int64
+    assert sr.as_network(frame, weight="toll").matrix[0, 1] == 2
+    assert sr.as_network(frame, weight="toll").matrix.dtype == np.float64
+    assert sr.as_network(frame, weight="toll", dtype="int64").matrix.dtype == np.int64
     with pytest.raises(FormatError, match="'km', 'toll': name one by weight="):
-        sr.network_of(frame)
+        sr.as_network(frame)
     with pytest.raises(UnknownNameError, match=r"no column is named 'tol'. Did you mean 'toll'"):
-        sr.network_of(frame, weight="tol")
+        sr.as_network(frame, weight="tol")
 
 
 @pytest.mark.parametrize("graph", [nx.path_graph(2), igraph.Graph.Ring(3), rx.generators.path_graph(2)])
 def test_products_refuse_graphs(graph):
     """A product of a graph of NetworkX raises, because NumPy would take the graph for the list of its nodes."""
     for call in (lambda: sr.matmul(graph, graph), lambda: sr.add(graph, 1), lambda: sr.power(graph, 2)):
-        with pytest.raises(DTypeError, match=r"A is .*Graph, .*network_of\(A, the semiring\)\.matrix"):
+        with pytest.raises(DTypeError, match=r"A is .*Graph, .*as_network\(A, the semiring\)\.matrix"):
             call()
-    network = sr.network_of(graph)
+    network = sr.as_network(graph)
     with pytest.raises(DTypeError, match=r"A is .*Network, .*pass its \.matrix"):
         sr.matmul(network, network)
     with pytest.raises(DTypeError, match=r"A is of type Paths, .*pass its \.matrix"):
@@ -445,36 +445,36 @@ def test_products_refuse_graphs(graph):
 
 def test_columns_that_are_chosen():
     frame = pl.DataFrame({"left": ["a"], "right": ["b"], "w": [2.0]})
-    assert sr.network_of(frame, source="right", target="left").names == ("b", "a")
+    assert sr.as_network(frame, source="right", target="left").names == ("b", "a")
     with pytest.raises(FormatError, match=r"no columns are titled like .*source='left', target='right'"):
-        sr.network_of(frame.select("left", "right", "w"))
+        sr.as_network(frame.select("left", "right", "w"))
     with pytest.raises(ShapeError, match=r"1 rows and 3 columns: .*source=..., target=..."):
-        sr.network_of(pl.DataFrame({"left": [0], "right": [1], "w": [2.0]}))
+        sr.as_network(pl.DataFrame({"left": [0], "right": [1], "w": [2.0]}))
     with pytest.raises(DTypeError, match=r"A is of type LazyFrame.*: A\.collect\(\) makes a frame"):
         sr.closure(frame.lazy())
     with pytest.raises(FormatError, match="titled like a target"):
-        sr.network_of(pl.DataFrame({"from": [1], "right": [2], "v": [3]}).drop("v"), source="from")
+        sr.as_network(pl.DataFrame({"from": [1], "right": [2], "v": [3]}).drop("v"), source="from")
 
 
 @pytest.mark.parametrize("library", [pd, pl])
 def test_edges_that_are_refused(library):
     with pytest.raises(FormatError, match="row 1 of the frame has no vertex in the column 'v'"):
-        sr.network_of(library.DataFrame({"u": ["a", "b"], "v": ["b", None]}))
+        sr.as_network(library.DataFrame({"u": ["a", "b"], "v": ["b", None]}))
     with pytest.raises(DTypeError, match="the column 'u' holds float64: vertices are integers or names"):
-        sr.network_of(library.DataFrame({"u": [0.5, 1.0], "v": [1, 2]}))
+        sr.as_network(library.DataFrame({"u": [0.5, 1.0], "v": [1, 2]}))
     weights = library.Series([None], dtype="Int64" if library is pd else pl.Int64)
     with pytest.raises(DTypeError, match="the column 'w' has missing entries"):
-        sr.network_of(library.DataFrame({"u": [0], "v": [1], "w": weights}))
+        sr.as_network(library.DataFrame({"u": [0], "v": [1], "w": weights}))
     with pytest.raises(DomainError, match="row 1 of the frame: the weight -3 lies outside the domain"):
-        sr.network_of(library.DataFrame({"u": [0, 1], "v": [1, 0], "w": [1.0, -3.0]}), "max_times")
+        sr.as_network(library.DataFrame({"u": [0, 1], "v": [1, 0], "w": [1.0, -3.0]}), "max_times")
 
 
 def test_weights_that_no_float_holds_name_their_edge():
     graph = nx.Graph([("a", "b", {"weight": 1}), ("b", "c", {"weight": 10**400})])
     with pytest.raises(DTypeError, match="the edge b → c: the weight is too large for float64"):
-        sr.network_of(graph)
+        sr.as_network(graph)
     graph["b"]["c"]["weight"] = 10**40
-    assert sr.network_of(graph).matrix.max(initial=0, where=np.isfinite(sr.network_of(graph).matrix)) == 1e40
+    assert sr.as_network(graph).matrix.max(initial=0, where=np.isfinite(sr.as_network(graph).matrix)) == 1e40
 
 
 # ------------------------------------------------------------------------------------------- networks
@@ -499,7 +499,7 @@ def test_the_network_of_the_library():
     np.testing.assert_array_equal(
         sr.widest_paths(flights).matrix, sr.widest_paths(sr.load_network("us-flights", "max_min")).matrix
     )
-    assert sr.shortest_paths(sr.network_of(flights, dtype="float32")).matrix.dtype == np.float32
+    assert sr.shortest_paths(sr.as_network(flights, dtype="float32")).matrix.dtype == np.float32
 
 
 def test_no_edge_becomes_no_edge_of_the_other_semiring():
@@ -507,32 +507,32 @@ def test_no_edge_becomes_no_edge_of_the_other_semiring():
     for name in ("max_plus", "max_min", "plus_times"):
         semiring = sr.as_semiring(name)
         expected = np.where(ROADS < INF, ROADS, semiring.zero_for(np.dtype("float64")))
-        np.testing.assert_array_equal(sr.network_of(network, semiring).matrix, expected)
-    np.testing.assert_array_equal(sr.network_of(network, "boolean").matrix, ROADS < INF)
-    np.testing.assert_array_equal(sr.network_of(network, dtype="int32").matrix == 2**31 - 1, ROADS == INF)
+        np.testing.assert_array_equal(sr.as_network(network, semiring).matrix, expected)
+    np.testing.assert_array_equal(sr.as_network(network, "boolean").matrix, ROADS < INF)
+    np.testing.assert_array_equal(sr.as_network(network, dtype="int32").matrix == 2**31 - 1, ROADS == INF)
     unsaid = sr.Network(ROADS)
-    assert sr.network_of(unsaid).matrix is ROADS
+    assert sr.as_network(unsaid).matrix is ROADS
     with pytest.raises(DomainError, match="the edge Ulm → Bonn: the weight 7 lies outside the domain"):
-        sr.network_of(network, "lukasiewicz")
+        sr.as_network(network, "lukasiewicz")
 
 
 def test_plain_matrices_make_networks_too():
     for given in (ROADS, ROADS.tolist(), coo_array(np.nan_to_num(ROADS, posinf=0)), pd.DataFrame(ROADS)):
-        np.testing.assert_array_equal(sr.network_of(given).matrix, ROADS)
-    both = sr.network_of(ROADS, directed=False).matrix
+        np.testing.assert_array_equal(sr.as_network(given).matrix, ROADS)
+    both = sr.as_network(ROADS, directed=False).matrix
     np.testing.assert_array_equal(both, np.minimum(ROADS, ROADS.T))
-    np.testing.assert_array_equal(sr.network_of(sr.pack(ROADS < INF), "boolean").matrix, ROADS < INF)
+    np.testing.assert_array_equal(sr.as_network(sr.pack(ROADS < INF), "boolean").matrix, ROADS < INF)
     for option in ("weight", "source", "target"):
         with pytest.raises(TypeError, match=f"{option}= is not an option for a ndarray"):
-            sr.network_of(ROADS, **{option: "x"})
+            sr.as_network(ROADS, **{option: "x"})
     with pytest.raises(TypeError, match="source= is not an option for a Graph"):
-        sr.network_of(nx.path_graph(2), source="x")
+        sr.as_network(nx.path_graph(2), source="x")
 
 
 def test_networks_with_names_of_any_kind_are_drawn_and_written(tmp_path):
     from semiring import plot
 
-    network = sr.network_of(nx.relabel_nodes(nx.path_graph(4), {0: 10, 1: 11, 2: (1, 2), 3: "x"}))
+    network = sr.as_network(nx.relabel_nodes(nx.path_graph(4), {0: 10, 1: 11, 2: (1, 2), 3: "x"}))
     plot.plot_network(network, path=[10, 11, (1, 2)])
     sr.write(tmp_path / "path.csv", network.matrix, names=network.names)
     assert sr.read(tmp_path / "path.csv").names == ("10", "11", "(1, 2)", "x")
@@ -542,10 +542,10 @@ def test_networks_with_names_of_any_kind_are_drawn_and_written(tmp_path):
 def test_no_library_is_loaded_for_what_is_not_its_own():
     code = (
         "import sys, numpy as np, semiring as sr\n"
-        "from semiring.io import network_of\n"
+        "from semiring.io import as_network\n"
         "A = np.ones((3, 3))\n"
         "for given in (A, A.tolist(), sr.Network(A)):\n"
-        "    sr.shortest_paths(given), sr.closure(given), sr.network_of(given)\n"
+        "    sr.shortest_paths(given), sr.closure(given), sr.as_network(given)\n"
         "print(*{'pandas', 'polars', 'igraph', 'rustworkx', 'networkx'} & set(sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == ""
@@ -555,13 +555,13 @@ def test_no_library_is_loaded_for_what_is_not_its_own():
 def test_a_network_is_computed_in_its_own_semiring_unless_another_is_named():
     pipes = nx.DiGraph()
     pipes.add_weighted_edges_from([("a", "b", 5.0), ("b", "c", 3.0), ("a", "c", 1.0)])
-    wide, short = sr.network_of(pipes, "max_min"), sr.network_of(pipes)
+    wide, short = sr.as_network(pipes, "max_min"), sr.as_network(pipes)
     assert sr.closure(wide).matrix[0, 2] == 3
     assert sr.best_paths(wide).distance("a", "c") == 3
     assert sr.best_paths(wide, targets=["c"]).distance("a", "c") == 3
     assert sr.factor(wide).table(["a"], ["c"]) == 3
     assert sr.fixed_point(wide, [-np.inf, -np.inf, np.inf]).tolist() == [3, 3, np.inf]
-    assert sr.network_of(wide).semiring is sr.max_min
+    assert sr.as_network(wide).semiring is sr.max_min
     for named in ("min_plus", sr.min_plus):
         assert sr.closure(wide, named).matrix[0, 2] == 1
         assert sr.best_paths(wide, named, targets=["c"]).distance("a", "c") == 1
@@ -590,7 +590,7 @@ def with_attributes(library: str, tmp_path, **attributes):
 def test_the_weights_of_unknown_titles(library, tmp_path):
     def network(semiring="min_plus", weight=None, **attributes):
         given = with_attributes(library, tmp_path, **attributes)
-        return (sr.read if library == "json" else sr.network_of)(given, semiring, weight=weight)
+        return (sr.read if library == "json" else sr.as_network)(given, semiring, weight=weight)
 
     alone = network(miles=5, road="A 8", toll=True)
     assert alone.matrix[0, 1] == alone.matrix[1, 0] == 5
@@ -649,17 +649,17 @@ def test_ends_of_edges_are_columns_that_belong_together(tmp_path):
     ends = {"from": "a", "to": "b", "km": 3}
     (tmp_path / "x.csv").write_text("from,to,source,km\na,b,x,3\n")
     for x in (frame(**ends, source="x"), frame(**ends, target="x"), frame(source="x", **ends)):
-        assert sr.network_of(x).names == ("a", "b")
+        assert sr.as_network(x).names == ("a", "b")
     assert sr.read(tmp_path / "x.csv").names == ("a", "b")
     two = frame(**ends, u="y", v="z")
     with pytest.raises(FormatError, match=r"'from' and 'u' are both titled like a source: pass columns="):
-        sr.network_of(two)
+        sr.as_network(two)
     untitled = frame(Absender="a", Empfaenger="b", hours=2, cost=3)
     with pytest.raises(FormatError, match=r"no column is titled like a source .*: pass columns=\(SOURCE, TARGET\)"):
         sr.shortest_paths(untitled, weight="hours")
     assert sr.shortest_paths(untitled, weight="hours", columns=("Absender", "Empfaenger")).distance("a", "b") == 2
-    assert sr.network_of(two, source="u").names == ("y", "z")
-    assert sr.network_of(two, source="u", target="to").names == ("y", "b")
+    assert sr.as_network(two, source="u").names == ("y", "z")
+    assert sr.as_network(two, source="u", target="to").names == ("y", "b")
     with pytest.raises(sr.errors.ShapeError, match="a frame that lists edges, and this function needs a matrix"):
         sr.power(two, 2, "min_plus")
 
@@ -672,7 +672,7 @@ def test_weights_that_are_texts_of_numbers_are_not_passed_over():
         sr.shortest_paths(graph)
     with pytest.raises(sr.errors.DTypeError, match="the weight '3' is not a real number"):
         sr.shortest_paths(graph, weight="km")
-    assert sr.network_of(nx.DiGraph([("a", "b", {"label": "7"})])).matrix[0, 1] == 1
+    assert sr.as_network(nx.DiGraph([("a", "b", {"label": "7"})])).matrix[0, 1] == 1
 
 
 def test_of_truths_every_edge_is_one_whatever_its_weights(tmp_path):
@@ -680,7 +680,7 @@ def test_of_truths_every_edge_is_one_whatever_its_weights(tmp_path):
     frame.to_csv(tmp_path / "x.csv", index=False)
     edges = [[False, True, False], [False, False, True], [False, False, False]]
     for given in (frame, pl.DataFrame(frame.to_dict("list")), sr.read(tmp_path / "x.csv", "boolean")):
-        assert sr.network_of(given, "boolean").matrix.tolist() == edges
+        assert sr.as_network(given, "boolean").matrix.tolist() == edges
     assert sr.transitive_closure(frame).matrix.tolist() == [[True] * 3, [False, True, True], [False, False, True]]
     assert sr.condensation(frame).reaches("a", "c")
     with pytest.raises(FormatError, match="the weights may be any of the columns 'km', 'lanes': name one by weight="):
@@ -690,12 +690,12 @@ def test_of_truths_every_edge_is_one_whatever_its_weights(tmp_path):
 def test_columns_of_texts_and_ids_are_no_weights_of_a_frame():
     frame = pd.DataFrame({"from": ["a"], "to": ["b"], "ID": [9], "road": ["A 8"], "note": ["dry"], "km": [3.0]})
     for given in (frame, pl.DataFrame(frame.to_dict("list"))):
-        assert (sr.network_of(given).matrix[0, 1], sr.network_of(given).unit) == (3, "km")
+        assert (sr.as_network(given).matrix[0, 1], sr.as_network(given).unit) == (3, "km")
     with pytest.raises(FormatError, match="row 0 of the frame: the weight 'A 8' in the column 'road' is not"):
-        sr.network_of(frame[["from", "to", "road"]])
+        sr.as_network(frame[["from", "to", "road"]])
     assert sr.transitive_closure(frame[["from", "to", "road"]]).matrix[0].all()
     with pytest.raises(FormatError, match="may be any of the columns 'weights', 'km'"):
-        sr.network_of(frame.assign(weights=1.0)[["from", "to", "weights", "km"]])
+        sr.as_network(frame.assign(weights=1.0)[["from", "to", "weights", "km"]])
 
 
 @pytest.mark.parametrize(
@@ -716,9 +716,9 @@ def test_units_in_titles(tmp_path, title, unit):
     frame = pd.DataFrame({"from": ["a"], "to": ["b"], title: [3.0]})
     frame.to_csv(tmp_path / "x.csv", index=False)
     graph = nx.DiGraph([("a", "b", {title: 3.0})])
-    assert [sr.network_of(x).unit for x in (frame, graph)] == [unit] * 2
+    assert [sr.as_network(x).unit for x in (frame, graph)] == [unit] * 2
     assert sr.read(tmp_path / "x.csv").unit == unit
-    sr.write(tmp_path / "y.csv", sr.network_of(frame))
+    sr.write(tmp_path / "y.csv", sr.as_network(frame))
     assert sr.read(tmp_path / "y.csv").unit == unit
 
 
@@ -775,7 +775,7 @@ def test_a_usual_title_is_no_better_than_another(titles, tmp_path):
     frame.to_csv(tmp_path / "x.csv", index=False)
     graph = nx.from_pandas_edgelist(frame, "src", "dst", [one, other, "open"], create_using=nx.DiGraph)
     polars = pl.DataFrame(frame.to_dict("list"))
-    for ask in (sr.shortest_paths, sr.network_of):
+    for ask in (sr.shortest_paths, sr.as_network):
         for given in (frame, polars, graph):
             with pytest.raises(FormatError, match=f"any of the .* '{one}', '{other}': name one by weight="):
                 ask(given)
@@ -783,7 +783,7 @@ def test_a_usual_title_is_no_better_than_another(titles, tmp_path):
     with pytest.raises(FormatError, match=f"any of the .* '{one}', '{other}': name one by weight="):
         sr.read(tmp_path / "x.csv")
     assert sr.read(tmp_path / "x.csv", weight=one).matrix[0, 1] == 3
-    assert sr.network_of(frame.drop(columns=other)).matrix[0, 1] == 3, "truths are no weights beside numbers"
+    assert sr.as_network(frame.drop(columns=other)).matrix[0, 1] == 3, "truths are no weights beside numbers"
 
 
 def test_a_network_that_names_no_semiring_is_of_min_plus_everywhere():
@@ -947,16 +947,16 @@ def test_integers_that_floats_do_not_hold_are_refused():
     graph = nx.DiGraph([("x", "y", {"weight": 2**53 + 1})])
     with pytest.raises(FormatError, match=r"x → y: the weight 9007199254740993 is not exact in float64"):
         sr.shortest_paths(graph)
-    exact = sr.network_of(graph, dtype="int64")
+    exact = sr.as_network(graph, dtype="int64")
     assert sr.shortest_paths(exact, predecessors=False).distance("x", "y") == 2**53 + 1
     square = pd.DataFrame([[0, 2**53 + 1], [2**60, 0]])
-    for ask in (sr.closure, sr.shortest_paths, sr.network_of):
+    for ask in (sr.closure, sr.shortest_paths, sr.as_network):
         for given in (square, pl.DataFrame({"0": [0, 2**53 + 1], "1": [2**60, 0]})):
             with pytest.raises(
                 FormatError, match="the frame holds 9007199254740993, which is not exact in float64: pass"
             ):
                 ask(given)
-    assert sr.network_of(square, dtype="int64").matrix[0, 1] == 2**53 + 1
+    assert sr.as_network(square, dtype="int64").matrix[0, 1] == 2**53 + 1
     assert sr.closure(square // 2 * 2).loc[1, 0] == 2**60
     graph["x"]["y"]["weight"] = 2**60
     assert sr.shortest_paths(graph).distance("x", "y") == 2**60

@@ -874,7 +874,7 @@ def test_graphs_of_networkx_go_through_node_link_files(tmp_path, rng, kind, key)
     for algebra in ("min_plus", "max_min", "plus_times"):
         found = node_links(tmp_path, data, semiring=algebra)
         assert found.names == ("alone", "Köln", (1, 2), 7, "late")
-        assert found.matrix.tobytes() == sio.network_of(graph, algebra).matrix.tobytes()
+        assert found.matrix.tobytes() == sio.as_network(graph, algebra).matrix.tobytes()
 
 
 def test_networkx_reads_the_node_link_files_that_are_written(tmp_path):
@@ -1347,7 +1347,7 @@ def test_what_reads_files_of_other_formats(tmp_path):
     nx.write_graphml(nx.DiGraph([("a", "b", {"weight": 2.5})]), tmp_path / "x.graphml")
     with pytest.raises(FormatError, match=r"x.graphml: .*\. networkx.read_graphml\(FILE\) reads it, and the functions"):
         sio.read(tmp_path / "x.graphml")
-    assert sio.network_of(nx.read_graphml(tmp_path / "x.graphml")).matrix[0, 1] == 2.5
+    assert sio.as_network(nx.read_graphml(tmp_path / "x.graphml")).matrix[0, 1] == 2.5
 
 
 def test_unknown_endings_and_misplaced_options(tmp_path):

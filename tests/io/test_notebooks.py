@@ -21,7 +21,7 @@ def test_everything_has_a_face_in_notebooks():
     _, why = sr.closure(np.array(A), explain=True)
     for thing, part in (
         (P, "<td>3</td>"),
-        (sr.network_of(nx.path_graph(3)), "<td>1</td>"),
+        (sr.as_network(nx.path_graph(3)), "<td>1</td>"),
         (sr.max_times, "<td>⊕</td><td>max(x, y)</td>"),
         (why, "<pre>closure of a 3 × 3"),
     ):
@@ -114,7 +114,7 @@ def test_networks_become_graphs():
     assert graph.nodes["BOS"]["label"] == "Boston"
     assert len(graph.nodes["BOS"]["pos"]) == 2
     assert nx.shortest_path(graph, "BGR", "GUM", weight="weight") == ["BGR", "DEN", "HNL", "GUM"]
-    back = sr.network_of(graph)
+    back = sr.as_network(graph)
     np.testing.assert_array_equal(back.matrix, flights.matrix)
 
 
