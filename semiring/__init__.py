@@ -30,7 +30,6 @@ from semiring.algebra.catalogue import (
     xor_and,
 )
 from semiring.arrays.bits import BitMatrix, pack
-from semiring.deprecated import forward_names
 from semiring.linalg import (
     add,
     axpy,
@@ -117,23 +116,11 @@ _LAZY = {
 _MODULES = ("compat", "extend", "jax", "mpi", "ops", "plot", "testing", "torch")
 _NAMED_AFTER_EXTRAS = ("jax", "torch")
 
-_FORMER_NAMES = {
-    **{
-        name: f"ops.{name}"
-        for name in ("absolute", "exp", "expm1", "floor", "log", "log1p", "maximum", "minimum", "sqrt", "where")
-    },
-    **{"register_method": "extend.register_method", "register_rule": "extend.register_rule"},
-    "register_step": "extend.register_rule",
-}
-_find_former_name = forward_names(__name__, _FORMER_NAMES, stacklevel=3)
-
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         # Without its extra, torch or jax raises `MissingExtraError`, from hasattr too: False would hide the remedy.
         return import_module(f"{__name__}.{name}")
-    if name in _FORMER_NAMES:
-        return _find_former_name(name)
     if name not in _LAZY:
         # With name= and obj= the interpreter suggests a near name.
         raise AttributeError(f"module 'semiring' has no attribute {name!r}", name=name, obj=import_module(__name__))

@@ -18,7 +18,6 @@ Install with ``pip install '.[mpi]'`` in a clone of the repository. Source and c
 
 from __future__ import annotations
 
-from semiring.deprecated import forward_names
 from semiring.distributed.functions import (
     DistributedPaths,
     Matrix,
@@ -44,5 +43,3 @@ __all__ = [
     "shortest_paths",
     "together",
 ]
-
-__getattr__ = forward_names(__name__, {"Paths": "DistributedPaths"})

@@ -12,9 +12,8 @@ replace a method that is registered already.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import InitVar, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -74,8 +73,6 @@ class Method:
         ``close(engine, A)``: A ← A* in place, A (n, n) of the engine's plan. It records a pivot without a star in
         ``engine.plan.status.diverged``. For edges it is ``close(graph, h, out, reflexive=..., progress=...)``, as
         `semiring.algorithms.johnson.johnson`.
-    keeps_pivots : bool or None
-        Deprecated, and without effect: predecessors are found without pivots. The next version drops it.
     storages : tuple of {"elements", "bits"}
         The storages of the matrix that it closes: one element an entry, or 32 truth values to a word.
     recorded : bool
@@ -112,7 +109,6 @@ class Method:
 
     name: str
     close: Callable[..., object] = field(repr=False)
-    keeps_pivots: InitVar[bool | None] = None
     storages: tuple[Storage, ...] = ("elements",)
     recorded: bool = False
     apart: bool = field(default=False, repr=False)
@@ -127,9 +123,7 @@ class Method:
     devices: tuple[str, ...] = field(default=_DEVICES, compare=False, repr=False)
     cost: str = field(default="", compare=False, repr=False)
 
-    def __post_init__(self, keeps_pivots: bool | None) -> None:
-        if keeps_pivots is not None:
-            _warn_of_pivots(4)
+    def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name or self.name == AUTO:
             raise MethodError(f"the name of a closure method is {self.name!r}: give a text other than {AUTO!r}")
         if not callable(self.close):
@@ -468,8 +462,6 @@ def register_method(name: str, method: Method | Callable[..., object], **traits:
     True
     >>> unregister_method("mine")
     """
-    if traits.pop("keeps_pivots", None) is not None:
-        _warn_of_pivots(3)
     new_method = _make_method(name, method, traits)
     if name in METHODS:
         raise MethodError(f"{name!r} is a closure method already: choose another name")
@@ -523,11 +515,6 @@ def matrix_methods() -> list[str]:
     """Return the names of `METHODS`, except methods known to take edges or to need a structure of the graph."""
     entries = [(name, _methods.get(name)) for name in METHODS]
     return [name for name, method in entries if method is None or (method.takes == "matrix" and not method.structure)]
-
-
-def _warn_of_pivots(stacklevel: int) -> None:
-    text = "the trait keeps_pivots of closure methods has no effect any more: leave it out"
-    warnings.warn(text, DeprecationWarning, stacklevel=stacklevel)
 
 
 def methods_for(device: str) -> list[str]:

@@ -116,13 +116,6 @@ def test_and_finds_paths(register_temporarily, graph):
     assert sr.shortest_paths(graph, method="series", predecessors=False).path(0, 5) == expected.path(0, 5)
 
 
-def test_the_trait_of_pivots_has_no_effect(register_temporarily):
-    with pytest.warns(DeprecationWarning, match="keeps_pivots"):
-        made = register_temporarily("keeps", series, keeps_pivots=True)
-    with pytest.warns(DeprecationWarning, match="keeps_pivots"):
-        assert Method("keeps", series, True) == made
-
-
 def test_the_command_takes_it(register_temporarily, tmp_path, capsys):
     (tmp_path / "towns.csv").write_text("A,B,1\nB,C,2\nA,C,9\n")
     register_temporarily("series", series)

@@ -228,19 +228,6 @@ def test_what_is_registered_can_be_forgotten(half_of, graph):
             unregister_rule(name)
 
 
-def test_the_former_name_warns_and_registers(register_temporarily, half_of, graph):
-    found, asked = half_of
-    expected = sr.closure(graph)
-    with pytest.warns(
-        DeprecationWarning, match=r"semiring\.register_step is semiring\.extend\.register_rule now"
-    ) as warned:
-        assert sr.register_step(found, before="unbounded") is found
-    assert warned[0].filename == __file__
-    assert [each.name for each in rules_in_order() if each not in RULES] == ["half of all"]
-    assert np.array_equal(sr.closure(graph), expected)
-    assert len(asked) == 1
-
-
 # ------------------------------------------------------------------------------------------------- what a rule may read
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import importlib
 import os
 import re
 import subprocess
@@ -21,7 +20,7 @@ ROOT = Path(__file__).parents[2] / "semiring"
 
 #: The layers, lowest first. A module imports from its own layer and from those below. No modules import in a circle.
 LAYERS = [
-    {"advice", "deprecated"},
+    {"advice"},
     {"errors"},
     {"logs", "namespaces", "profiling", "registrations", "terminal"},
     {"algebra", "ops"},
@@ -37,7 +36,7 @@ LAYERS = [
     {"paths"},
     {"data", "testing", "autodiff"},
     {"compat", "torch", "jax", "mpi", "distributed.functions"},
-    {"cli", "__main__", "__init__", "axioms", "ranks", "strips"},  # the last three: former names
+    {"cli", "__main__", "__init__"},
 ]
 LEVEL = {name: level for level, layer in enumerate(LAYERS) for name in layer}
 
@@ -333,48 +332,6 @@ def test_each_public_module_imports(is_isolated):
         "    missing = [n for n in getattr(module, '__all__', ()) if not hasattr(module, n)]\n"
         "    assert not missing, (name, missing)\n"
     )
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "name"),
-    [
-        ("semiring.axioms", "semiring.algebra.verify", "check_axioms"),
-        ("semiring.ranks.model", "semiring.distributed.cost_model", "tiles_bytes"),
-        ("semiring.strips.layout", "semiring.out_of_core.layout", "bytes_moved"),
-    ],
-)
-def test_former_names_of_modules_warn(old, new, name):
-    with pytest.warns(DeprecationWarning, match=re.escape(f"{old}.{name} is {new}.{name} now")):
-        found = getattr(importlib.import_module(old), name)
-    assert found is getattr(importlib.import_module(new), name)
-    with pytest.raises(AttributeError, match="nothing_like_it"):
-        importlib.import_module(old).nothing_like_it  # noqa: B018
-
-
-def test_the_former_name_of_distributed_paths_warns():
-    with pytest.warns(DeprecationWarning, match=r"semiring\.mpi\.Paths is semiring\.mpi\.DistributedPaths now"):
-        former = importlib.import_module("semiring.mpi").Paths
-    assert former is importlib.import_module("semiring.mpi").DistributedPaths
-    with pytest.raises(AttributeError, match=r"'semiring\.mpi' has no attribute 'nothing_like_it'"):
-        importlib.import_module("semiring.mpi").nothing_like_it  # noqa: B018
-
-
-def test_functions_for_definitions_moved_to_ops():
-    semiring = importlib.import_module("semiring")
-    for name in semiring.ops.__all__:
-        with pytest.warns(DeprecationWarning, match=rf"semiring\.{name} is semiring\.ops\.{name} now") as warned:
-            former = getattr(semiring, name)
-        assert former is getattr(semiring.ops, name)
-        assert warned[0].filename == __file__
-        assert name not in dir(semiring)
-
-
-def test_registrations_moved_to_extend():
-    semiring = importlib.import_module("semiring")
-    for name, new in (("register_method",) * 2, ("register_rule",) * 2, ("register_step", "register_rule")):
-        with pytest.warns(DeprecationWarning, match=rf"semiring\.{name} is semiring\.extend\.{new} now"):
-            former = getattr(semiring, name)
-        assert former is getattr(semiring.extend, new)
 
 
 def test_modules_load_when_they_are_first_read():

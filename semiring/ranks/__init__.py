@@ -1,1 +1,0 @@
-"""Deprecated: the former name of the package `semiring.distributed`, kept for one version."""
