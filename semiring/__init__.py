@@ -39,9 +39,7 @@ from semiring.linalg import (
     ger,
     identity,
     matmul,
-    matmul_witness,
     multi_dot,
-    multi_dot_witness,
     multiply,
     power,
     reduce,
@@ -66,7 +64,7 @@ if TYPE_CHECKING:
     from semiring.graphs.condensation import Condensation, condensation
     from semiring.io import Network, as_network, read, write
     from semiring.kernels.listing import code
-    from semiring.linalg.contraction import ContractionPlan, einsum, einsum_path, einsum_witness
+    from semiring.linalg.contraction import ContractionPlan, einsum, einsum_path
     from semiring.paths import (
         Paths,
         best_paths,
@@ -95,7 +93,6 @@ _LAZY = {
     "ContractionPlan": "semiring.linalg.contraction",
     "einsum": "semiring.linalg.contraction",
     "einsum_path": "semiring.linalg.contraction",
-    "einsum_witness": "semiring.linalg.contraction",
     "Paths": "semiring.paths",
     "best_paths": "semiring.paths",
     "longest_paths": "semiring.paths",
@@ -159,7 +156,6 @@ __all__ = [
     "dot",
     "einsum",
     "einsum_path",
-    "einsum_witness",
     "factor",
     "fixed_point",
     "gemm",
@@ -172,7 +168,6 @@ __all__ = [
     "longest_paths",
     "lukasiewicz",
     "matmul",
-    "matmul_witness",
     "max_min",
     "max_plus",
     "max_times",
@@ -181,7 +176,6 @@ __all__ = [
     "min_times",
     "most_reliable_paths",
     "multi_dot",
-    "multi_dot_witness",
     "multiply",
     "pack",
     "plus_times",

@@ -3,8 +3,8 @@
 XLA calls the kernels of the library directly, on CPUs and NVIDIA GPUs: arrays stay where they are, and on a GPU the
 work is enqueued on XLA's stream. On other platforms a callback computes on the host; ``semiring info`` says which of
 the two is used. The functions work under `jax.jit`, `jax.vmap`, `jax.shard_map` and `jax.grad`. They can be
-differentiated any number of times, in reverse mode. The functions of sequences (`multi_dot`, `scan`,
-`multi_dot_witness`) can be differentiated once.
+differentiated any number of times, in reverse mode. The functions of sequences (`multi_dot`, `scan`)
+can be differentiated once.
 
 ``check`` validates the entries: no NaN, and none outside the domain. By default this happens on the host alone, because
 on a GPU the host would have to wait for the result. ``check=True`` waits.
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -27,11 +27,12 @@ from semiring.algebra.expressions.tree import is_half
 from semiring.autodiff import sequences
 from semiring.autodiff.primitives import PRIMITIVES, ArrayLibrary, Primitive
 from semiring.autodiff.xla import CHECK_ON_HOST, call
-from semiring.errors import AlgebraError, DTypeError, MissingExtraError, ShapeError
+from semiring.errors import DTypeError, MissingExtraError, ShapeError
 from semiring.linalg.contraction.notation import read_notation, split_arguments
 from semiring.linalg.contraction.orders import find_order
 from semiring.linalg.contraction.steps import contract, prepare_terms
 from semiring.linalg.elementwise import reduced_axes
+from semiring.linalg.products import demand_selective
 from semiring.linalg.sequences import ChainArrays, arrange_chain
 
 try:
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 else:
     Array: TypeAlias = Any
 
-__all__ = ["closure", "einsum", "matmul", "multi_dot", "multi_dot_witness", "reduce", "scan"]
+__all__ = ["closure", "einsum", "matmul", "multi_dot", "reduce", "scan"]
 
 
 def matmul(A: Any, B: Any, semiring: Semiring | str = "min_plus", *, check: bool | None = None) -> Array:
@@ -181,16 +182,44 @@ def _replace_empty_paths(A: Array, star: Array, semiring: Semiring) -> Array:
     return jnp.where(jnp.eye(A.shape[-1], dtype=bool), loops[..., 0], star)
 
 
+class _SequenceOptions(TypedDict, total=False):
+    """The options of every overload of `multi_dot`."""
+
+    weights: Any
+    lengths: Any
+    steps: int | None
+    check: bool | None
+
+
+@overload
+def multi_dot(
+    As: Any,
+    x: Any = ...,
+    semiring: Semiring | str = ...,
+    *,
+    return_witness: Literal[False] = ...,
+    **options: Unpack[_SequenceOptions],
+) -> Array: ...
+@overload
+def multi_dot(
+    As: Any,
+    x: Any,
+    semiring: Semiring | str = ...,
+    *,
+    return_witness: Literal[True],
+    **options: Unpack[_SequenceOptions],
+) -> tuple[Array, Array]: ...
 def multi_dot(
     As: Any,
     x: Any = None,
     semiring: Semiring | str = "min_plus",
     *,
+    return_witness: bool = False,
     weights: Any = None,
     lengths: Any = None,
     steps: int | None = None,
     check: bool | None = None,
-) -> Array:
+) -> Array | tuple[Array, Array]:
     """Return A₁ ⊗ … ⊗ A_T, or x ⊗ A₁ ⊗ … ⊗ A_T, differentiable by As, x and the weights: see `semiring.multi_dot`.
 
     Parameters
@@ -201,6 +230,8 @@ def multi_dot(
         The vectors before the first step, of the dtype of As.
     semiring : Semiring or str, default "min_plus"
         A `Semiring` or the name of one in the catalogue. It is static under `jax.jit`.
+    return_witness : bool, default False
+        Return (C, K), for a selective ⊕ and an x. It is static under `jax.jit`.
     weights : array_like, shape (T, ..., n), optional
         The factors of the entries after each step, of the dtype of As.
     lengths : array_like of int, shape (...), optional
@@ -213,14 +244,18 @@ def multi_dot(
     Returns
     -------
     jax.Array, shape (..., n) or (..., n, n)
-        The last state, or without x the product of the matrices, in the dtype of As.
+        The last state, or without x the product of the matrices, in the dtype of As. With ``return_witness`` it is the
+        first of two results, is computed apart from the second, and is differentiable too.
+    K : jax.Array of int32, shape (T, ..., n)
+        With ``return_witness``, the states before the steps of the best path to each state, as in `semiring.multi_dot`.
 
     Raises
     ------
     DTypeError
         If the dtypes of the operands differ, or lengths are not integers.
     AlgebraError
-        For a gradient in a semiring that has none. A second derivative raises it too.
+        For a gradient in a semiring that has none. A second derivative raises it too. With ``return_witness`` if ⊕ is
+        not selective.
     ShapeError, ValueError, TypeError, DomainError, IntegerOverflowError
         As in `matmul` and `semiring.multi_dot`. JAX wraps the error for lengths out of range, too.
 
@@ -237,10 +272,23 @@ def multi_dot(
     >>> A = jax.numpy.array([[0.5, 1.0], [2.0, 0.0]])
     >>> jax.grad(lambda A: multi_dot(A, jax.numpy.zeros(2), "max_plus", steps=3).max())(A).tolist()
     [[0.0, 1.0], [2.0, 0.0]]
+    >>> A, x = jax.numpy.array([[0.0, 5.0], [1.0, 0.0]]), jax.numpy.array([0.0, 9.0])
+    >>> score, states = jax.jit(lambda A: multi_dot(A, x, "max_plus", steps=3, return_witness=True))(A)
+    >>> score.tolist(), states[:, score.argmax()].tolist()
+    ([16.0, 15.0], [1, 0, 1])
     """
-    chain, steps = _arrange_sequence(As, x, as_semiring(semiring), weights, lengths, steps)
-    result: Array = _multi_dot(*chain, steps, as_semiring(semiring), _check_argument(check))[0]
-    return result.astype(jnp.asarray(As).dtype)
+    algebra = as_semiring(semiring)
+    if return_witness:
+        demand_selective(algebra)
+        if x is None:
+            raise TypeError("x is None: with return_witness=True, pass the states before the first step")
+    chain, steps = _arrange_sequence(As, x, algebra, weights, lengths, steps)
+    C: Array = _multi_dot(*chain, steps, algebra, _check_argument(check))[0].astype(jnp.asarray(As).dtype)
+    if not return_witness:
+        return C
+    shape = jax.ShapeDtypeStruct((*jnp.broadcast_shapes(*chain.batches), steps, chain.x.shape[-1]), np.int32)
+    K = call(sequences.best_states, shape, (jax.lax.stop_gradient(chain),), steps, algebra, _check_argument(check))
+    return C, jnp.moveaxis(K, -2, 0)
 
 
 def scan(
@@ -295,68 +343,6 @@ def scan(
     chain, steps = _arrange_sequence(As, x, as_semiring(semiring), weights, lengths, steps)
     states = _scan(*chain, steps, as_semiring(semiring), _check_argument(check))
     return jnp.moveaxis(states, -2, 0).astype(jnp.asarray(As).dtype)
-
-
-def multi_dot_witness(
-    As: Any,
-    x: Any,
-    semiring: Semiring | str = "min_plus",
-    *,
-    weights: Any = None,
-    lengths: Any = None,
-    steps: int | None = None,
-    check: bool | None = None,
-) -> tuple[Array, Array]:
-    """Return `multi_dot` with an x, and the best path to each state, as `semiring.multi_dot_witness` does.
-
-    Parameters
-    ----------
-    As : array_like, shape (T, ..., n, n) or (n, n)
-        The matrices of all steps, or one matrix for all steps.
-    x : array_like, shape (..., n)
-        The vectors before the first step, of the dtype of As.
-    semiring : Semiring or str, default "min_plus"
-        A `Semiring` with a selective ⊕, or the name of one in the catalogue. It is static under `jax.jit`.
-    weights : array_like, shape (T, ..., n), optional
-        The factors of the entries after each step, of the dtype of As.
-    lengths : array_like of int, shape (...), optional
-        The number of steps of each sequence.
-    steps : int, optional
-        T, needed if neither As nor weights have a dimension for the steps.
-    check : bool, optional
-        Scan for NaN and entries outside the domain, by default on the host alone.
-
-    Returns
-    -------
-    C : jax.Array, shape (..., n)
-        The result of `multi_dot`, which is computed again for it. It is differentiable as that of `multi_dot`.
-    W : jax.Array of int32, shape (T, ..., n)
-        The states before the steps, as in `semiring.multi_dot_witness`.
-
-    Raises
-    ------
-    AlgebraError
-        If ⊕ is not selective.
-    ShapeError, ValueError, TypeError, DTypeError, DomainError, IntegerOverflowError
-        As in `multi_dot`.
-
-    Examples
-    --------
-    >>> import jax
-    >>> A, x = jax.numpy.array([[0.0, 5.0], [1.0, 0.0]]), jax.numpy.array([0.0, 9.0])
-    >>> score, states = jax.jit(lambda A: multi_dot_witness(A, x, "max_plus", steps=3))(A)
-    >>> score.tolist(), states[:, score.argmax()].tolist()
-    ([16.0, 15.0], [1, 0, 1])
-    """
-    algebra = as_semiring(semiring)
-    if not algebra.selective:
-        raise AlgebraError(f"{algebra.name} has no witnesses: x ⊕ y is not always one of x and y")
-    chain, steps = _arrange_sequence(As, jnp.asarray(x), algebra, weights, lengths, steps)
-    batch = jnp.broadcast_shapes(*chain.batches)
-    shape = jax.ShapeDtypeStruct((*batch, steps, chain.x.shape[-1]), np.int32)
-    W = call(sequences.best_states, shape, (jax.lax.stop_gradient(chain),), steps, algebra, _check_argument(check))
-    ends: Array = _multi_dot(*chain, steps, algebra, _check_argument(check))[0]
-    return ends.astype(jnp.asarray(As).dtype), jnp.moveaxis(W, -2, 0)
 
 
 def reduce(

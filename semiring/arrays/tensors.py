@@ -41,7 +41,7 @@ def tracer_error(name: str) -> DTypeError:
     """Return the error for a tracer of JAX as the argument of a function that reads the entries."""
     return DTypeError(
         f"{name} is traced by JAX (jit, grad or vmap), and this function needs its numbers: call the function of "
-        "semiring.jax, which has closure, einsum, matmul, multi_dot, multi_dot_witness, reduce and scan"
+        "semiring.jax, which has closure, einsum, matmul, multi_dot, reduce and scan"
     )
 
 

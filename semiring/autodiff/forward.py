@@ -10,7 +10,7 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algebra.operations import numpy_dtype
 from semiring.closures import closure_of_rounded, closure_with_predecessors
-from semiring.linalg import matmul, matmul_witness, multiply
+from semiring.linalg import matmul, multiply
 from semiring.namespaces import array_namespace
 
 __all__ = ["closure_with_trees", "entrywise", "product", "product_with_witness", "stack_closure"]
@@ -26,7 +26,9 @@ def product(A: Array, B: Array, semiring: Semiring, check: bool) -> Array:
 
 def product_with_witness(A: Array, B: Array, semiring: Semiring, check: bool) -> tuple[Array, Array]:
     """Return `product`, and int32 W (..., m, n): the smallest k that attains an entry, or -1 if the entry is 0̄."""
-    C, W = matmul_witness(*_as_stacks(A, B), semiring, check=check)
+    C: Array
+    W: Array
+    C, W = matmul(*_as_stacks(A, B), semiring, return_witness=True, check=check)
     batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
     W = W.astype(np.int32, copy=False)
     return C.reshape(*batch, *C.shape[-2:]), W.reshape(*batch, *W.shape[-2:])

@@ -7,8 +7,8 @@ NumPy's promotion of their dtypes.
 
 from semiring.linalg.blas import axpy, dot, gemm, gemv, ger
 from semiring.linalg.elementwise import add, identity, multiply, reduce, zeros
-from semiring.linalg.products import matmul, matmul_witness, power
-from semiring.linalg.sequences import multi_dot, multi_dot_witness, scan
+from semiring.linalg.products import matmul, power
+from semiring.linalg.sequences import multi_dot, scan
 
 __all__ = [
     "add",
@@ -19,9 +19,7 @@ __all__ = [
     "ger",
     "identity",
     "matmul",
-    "matmul_witness",
     "multi_dot",
-    "multi_dot_witness",
     "multiply",
     "power",
     "reduce",

@@ -21,7 +21,7 @@ from semiring.linalg.dispatch import multiply_into, multiply_with_witness, overl
 from semiring.namespaces import array_namespace, is_device_array
 from semiring.threads import check_threads, get_threads
 
-__all__ = ["entrywise", "gemm", "matmul", "matmul_witness", "power"]
+__all__ = ["entrywise", "gemm", "matmul", "matmul_with_witness", "power"]
 
 _BOOL = np.dtype(np.bool_)
 
@@ -110,21 +110,22 @@ def _multiply(semiring: Semiring, C: BitMatrix, A: BitMatrix, B: BitMatrix, thre
         Engine(backend_for(C.words, semiring, _BOOL, "bits"), plan).multiply(C.words, A.words, B.words)
 
 
-def matmul_witness(
-    A: Any, B: Any, semiring: Semiring, threads: int | None, device: Any = None
+def matmul_with_witness(
+    A: Any, B: Any, semiring: Semiring, out: Any, threads: int | None, device: Any = None
 ) -> tuple[BitMatrix, Any]:
-    """Compute `semiring.matmul_witness` for a `BitMatrix` operand, on unpacked entries."""
+    """Compute `semiring.matmul` with a witness for a `BitMatrix` operand, on unpacked entries."""
     left, right = _gather_operands(semiring, device, A=A, B=B)
     if left.shape[1] != right.shape[0]:
         raise ShapeError(
             f"A is {left.shape}, B is {right.shape}: inner sizes {left.shape[1]} and {right.shape[0]} differ"
         )
     shape = left.shape[0], right.shape[1]
+    _choose_output(out, shape, left, right)
     xp = array_namespace(left.words)
     C, W = xp.full(shape, semiring.zero_for(_BOOL), _BOOL), xp.full(shape, -1, np.int32)
     if left.shape[1] and C.size:
         multiply_with_witness(semiring, C, W, left.unpack(), right.unpack(), Scan(), Scan(), threads)
-    result = _move_to_operands(pack(C), A, B)
+    result = _store_result(out, pack(C), A, B)
     return result, W if result.on_device or not is_device_array(W) else W.get()
 
 

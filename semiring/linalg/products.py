@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, TypedDict, Unpack, overload
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from semiring.linalg.elementwise import identity, require_integer
 from semiring.linalg.ranges import may_wrap
 from semiring.namespaces import array_namespace, is_device_array
 
-__all__ = ["matmul", "matmul_witness", "power"]
+__all__ = ["demand_selective", "matmul", "power"]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
@@ -41,31 +41,76 @@ class _ProductOptions(TypedDict, total=False):
     device: Any
 
 
+_ArrayOrList: TypeAlias = NDArray[Any] | list[Any]
+
+
 @overload
 def matmul(
-    A: BitMatrix, B: BitMatrix, semiring: Semiring | str = ..., **options: Unpack[_ProductOptions]
+    A: BitMatrix,
+    B: BitMatrix,
+    semiring: Semiring | str = ...,
+    *,
+    return_witness: Literal[False] = ...,
+    **options: Unpack[_ProductOptions],
 ) -> BitMatrix: ...
 @overload
 def matmul(
-    A: NDArray[Any] | list[Any],
-    B: NDArray[Any] | list[Any],
+    A: BitMatrix,
+    B: BitMatrix,
     semiring: Semiring | str = ...,
+    *,
+    return_witness: Literal[True],
+    **options: Unpack[_ProductOptions],
+) -> tuple[BitMatrix, NDArray[Any]]: ...
+@overload
+def matmul(
+    A: _ArrayOrList,
+    B: _ArrayOrList,
+    semiring: Semiring | str = ...,
+    *,
+    return_witness: Literal[False] = ...,
     **options: Unpack[_ProductOptions],
 ) -> NDArray[Any]: ...
 @overload
-def matmul(A: Any, B: Any, semiring: Semiring | str = ..., **options: Unpack[_ProductOptions]) -> Any: ...
+def matmul(
+    A: _ArrayOrList,
+    B: _ArrayOrList,
+    semiring: Semiring | str = ...,
+    *,
+    return_witness: Literal[True],
+    **options: Unpack[_ProductOptions],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def matmul(
+    A: Any,
+    B: Any,
+    semiring: Semiring | str = ...,
+    *,
+    return_witness: Literal[True],
+    **options: Unpack[_ProductOptions],
+) -> tuple[Any, Any]: ...
+@overload
+def matmul(
+    A: Any,
+    B: Any,
+    semiring: Semiring | str = ...,
+    *,
+    return_witness: bool = ...,
+    **options: Unpack[_ProductOptions],
+) -> Any: ...
 @run_on_operand_device
 def matmul(
     A: Any,
     B: Any,
     semiring: Semiring | str = "min_plus",
     *,
+    return_witness: bool = False,
     out: Any = None,
     check: bool = True,
     threads: int | None = None,
     device: Any = None,
 ) -> Any:
-    """Return the product C[i, j] = ⊕ₖ A[i, k] ⊗ B[k, j].
+    """Return the product C[i, j] = ⊕ₖ A[i, k] ⊗ B[k, j], and on request the k that attains each entry.
 
     Parameters
     ----------
@@ -78,8 +123,10 @@ def matmul(
         the result.
     semiring : Semiring or str, default "min_plus"
         A `Semiring` or the name of one in the catalogue.
+    return_witness : bool, default False
+        Return (C, K), for a selective ⊕. C[i, j] = A[i, k] ⊗ B[k, j] for k = K[i, j].
     out : array, optional
-        An array of the result's shape and dtype, for the result. It may be one of the operands.
+        An array of the product's shape and dtype, for the result. It may be one of the operands.
     check : bool, default True
         Scan every entry for NaN and the domain. Without it, no error that depends on the data is raised. Integers of
         min-plus and max-plus are then assumed to be at most a sixth of their dtype's range in magnitude. Those of
@@ -95,7 +142,10 @@ def matmul(
     -------
     array, shape (..., m, n)
         The product, in NumPy's promotion of the operands' dtypes, and in their library and memory. With k = 0 every
-        entry is the zero.
+        entry is the zero. With ``return_witness`` it is the first of two results.
+    K : array of int32, shape (..., m, n)
+        With ``return_witness``, the smallest k that attains each entry, and -1 where C is the zero. The dtype is int64
+        for k ≥ 2³¹. K has the labels of C, and counts the columns of A.
 
     Raises
     ------
@@ -108,7 +158,8 @@ def matmul(
     DeviceError
         If the operands are in different memories, or there is no GPU.
     AlgebraError
-        If ⊕ is not associative and commutative, or the zero is not its neutral element.
+        If ⊕ is not associative and commutative, or the zero is not its neutral element. With ``return_witness`` if ⊕ is
+        not selective, because then no single k attains a sum.
 
     Notes
     -----
@@ -116,7 +167,8 @@ def matmul(
     dtype's range, a wider dtype is used inside. On integers of plus_times, sums that may leave the dtype are refused.
 
     It costs m·k·n pairs, and packing buffers. These are copied: operands of another dtype, integers that include "no
-    path" or need a wider dtype inside, and a result whose ``out`` is an operand.
+    path" or need a wider dtype inside, and a result whose ``out`` is an operand. With ``return_witness`` the host takes
+    copies of both operands, and of K in int64.
 
     Examples
     --------
@@ -127,14 +179,26 @@ def matmul(
            [inf,  2.]])
     >>> matmul(A, [5, 1])
     array([4., 2.])
+    >>> matmul([[4, 1]], [[1, 2], [7, 1]], return_witness=True)
+    (array([[5., 2.]]), array([[0, 1]], dtype=int32))
     """
     semiring = as_semiring(semiring)
+    if return_witness:
+        demand_selective(semiring)
     if isinstance(A, BitMatrix) or isinstance(B, BitMatrix):
+        if return_witness:
+            return packed.matmul_with_witness(A, B, semiring, out, threads, device)
         return packed.matmul(A, B, semiring, out, threads, device)
     if (type(A) is not np.ndarray or type(B) is not np.ndarray) and (is_labelled(A) or is_labelled(B)):
         A, B, labelled = labelled_product(A, B)
-        product = matmul(A, B, semiring, out=out, check=check, threads=threads, device=device)
+        options: _ProductOptions = {"out": out, "check": check, "threads": threads, "device": device}
+        if return_witness:
+            product, witness = matmul(A, B, semiring, return_witness=True, **options)
+            return (labelled(product) if out is None else out), labelled(witness)
+        product = matmul(A, B, semiring, **options)
         return labelled(product) if out is None else out
+    if return_witness:
+        return _matmul_with_witness(A, B, semiring, out, check, threads, device)
     arrays = left, right = operands(semiring, device=device, check=check, A=A, B=B)
     scans_result = check and reveals_invalid_entries(semiring, left, right, threads)
     a, b = (Scan(), Scan()) if scans_result else scan_operands(semiring, check, A=left, B=right)
@@ -170,63 +234,20 @@ def _align_dimensions(A: Array, B: Array) -> tuple[Array, Array, tuple[int, ...]
     return left, right, batch + rows + columns, axes
 
 
-@run_on_operand_device
-def matmul_witness(
-    A: Any,
-    B: Any,
-    semiring: Semiring | str = "min_plus",
-    *,
-    check: bool = True,
-    threads: int | None = None,
-    device: Any = None,
-) -> tuple[Any, Any]:
-    """Return the product and its witness: (C, W) with C = A ⊗ B and C[i, j] = A[i, W[i, j]] ⊗ B[W[i, j], j].
-
-    Parameters
-    ----------
-    A, B : array_like, shapes (..., m, k) and (..., k, n)
-        Operands as in `matmul`. Labels of frames are not matched.
-    semiring : Semiring or str, default "min_plus"
-        A `Semiring` with a selective ⊕, or the name of one in the catalogue.
-    check : bool, default True
-        Scan every entry for NaN and the domain, as in `matmul`.
-    threads : int, optional
-        The number of threads, by default that of `get_threads`.
-    device : str, optional
-        ``"cuda"`` or ``"cuda:1"`` computes on that GPU, as in `matmul`.
-
-    Returns
-    -------
-    C : array, shape (..., m, n)
-        The product as `matmul` returns it. It is a `BitMatrix` if A or B is one.
-    W : array of int32, shape (..., m, n)
-        The smallest k that attains each entry, and -1 where C is the zero. The dtype is int64 for k ≥ 2³¹.
-
-    Raises
-    ------
-    AlgebraError
-        If ⊕ is not selective, because then no single k attains a sum.
-    ShapeError, DTypeError, DomainError, IntegerOverflowError, DeviceError
-        As in `matmul`.
-
-    Notes
-    -----
-    It costs m·k·n pairs. On the host it takes copies of both operands, and of W in int64.
-
-    Examples
-    --------
-    >>> C, W = matmul_witness([[4, 1]], [[1, 2], [7, 1]])
-    >>> C, W
-    (array([[5., 2.]]), array([[0, 1]], dtype=int32))
-    """
-    semiring = as_semiring(semiring)
+def demand_selective(semiring: Semiring) -> None:
+    """Raise `AlgebraError` unless ⊕ is selective, so that one term attains a sum."""
     if not semiring.selective:
         raise AlgebraError(f"{semiring.name} has no witnesses: x ⊕ y is not always one of x and y")
-    if isinstance(A, BitMatrix) or isinstance(B, BitMatrix):
-        return packed.matmul_witness(A, B, semiring, threads, device)
+
+
+def _matmul_with_witness(
+    A: Any, B: Any, semiring: Semiring, out: Any, check: bool, threads: int | None, device: Any
+) -> tuple[Any, Any]:
+    """Return the product of operands without labels, and its witness."""
     left, right = operands(semiring, device=device, check=check, A=A, B=B)
     a, b = scan_operands(semiring, check, A=left, B=right)
     left, right, shape, axes = _align_dimensions(left, right)
+    target = None if out is None else as_output(out, shape, left.dtype, like=left if device is None else None)
     xp = array_namespace(left)
     result = xp.full(shape, semiring.zero_for(left.dtype), left.dtype)
     witness = xp.full(shape, -1, np.int32 if left.shape[-1] < 2**31 else np.int64)
@@ -234,7 +255,11 @@ def matmul_witness(
     if left.shape[-1] and C.size:
         multiply_with_witness(semiring, C, W, left, right, a, b, threads)
     restore = result_converter(A, B)
-    return restore(result if result.ndim else result[()]), restore(witness if witness.ndim else witness[()])
+    places = restore(witness if witness.ndim else witness[()])
+    if target is None:
+        return restore(result if result.ndim else result[()]), places
+    store(target, result)
+    return out, places
 
 
 @run_on_operand_device

@@ -12,11 +12,11 @@ The choice depends on shapes alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -24,15 +24,15 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.arrays.encoding import has_inner_zero, round_to_dtype, to_compute_dtype
 from semiring.arrays.operands import operands, result_converter, run_on_operand_device
-from semiring.errors import AlgebraError, DTypeError, ShapeError
+from semiring.errors import DTypeError, ShapeError
 from semiring.kernels.contract import Steps
 from semiring.linalg.dispatch import Walker, make_walker, scan_operands
 from semiring.linalg.elementwise import identity, multiply, require_integer
-from semiring.linalg.products import matmul, matmul_witness
+from semiring.linalg.products import demand_selective, matmul
 from semiring.linalg.ranges import may_wrap
 from semiring.namespaces import array_namespace, is_device_array
 
-__all__ = ["Chain", "arrange_chain", "check_lengths", "multi_dot", "multi_dot_witness", "scan"]
+__all__ = ["Chain", "arrange_chain", "check_lengths", "multi_dot", "scan"]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
@@ -101,7 +101,7 @@ class Chain:
     def iterate_states(self, x: Array, steps: range) -> Iterator[tuple[int, Array, Array]]:
         """Yield each step t with x ⊗ Aₜ and the x after it, both (..., n), from the ``x`` before the first step."""
         for t in steps:
-            y = self._apply_step(t, x, matmul)
+            y = self._apply_step(t, x)
             yield t, y, (x := self.next_state(t, x, y))
 
     def walk(self, x: Array, run: range, states: Array | None = None, gradient_data: Array | None = None) -> Array:
@@ -152,7 +152,7 @@ class Chain:
 
     def multiply_with_witness(self, x: Array, t: int) -> tuple[Array, Array]:
         """Return x ⊗ Aₜ, and the smallest earlier state that attains each entry, or -1; both are (..., n)."""
-        result: tuple[Array, Array] = self._apply_step(t, x, matmul_witness)
+        result: tuple[Array, Array] = self._apply_step(t, x, return_witness=True)
         return result
 
     @cached_property
@@ -160,21 +160,22 @@ class Chain:
         """Whether the operands of every step need a scan: integers, for "no path" and their range."""
         return has_inner_zero(self.semiring, self.x.dtype) or may_wrap(self.semiring, self.x.dtype)
 
-    def _apply_step(self, t: int, x: Array, product: Callable[..., Any]) -> Any:
-        """Return a product x ⊗ Aₜ for x (..., n); one product serves all rows with the same matrix."""
+    def _apply_step(self, t: int, x: Array, *, return_witness: bool = False) -> Any:
+        """Return x ⊗ Aₜ for x (..., n), and its witness; one product serves all rows with the same matrix."""
         A, n = self.step_matrix(t), x.shape[-1]
         if prod(A.shape[:-2]) == 1:
             left, right = x.reshape(prod(x.shape[:-1]), n), A.reshape(n, n)
-            if product is matmul and self.walker is not None:
+            if not return_witness and self.walker is not None:
                 return self.walker.walk(left, Steps(1)).reshape(x.shape)
         elif A.shape[-3] == 1:
             left, right = x, A[..., 0, :, :]
         else:
             left, right = x[..., None, :], A
-        results = product(left, right, self.semiring, check=self._needs_scan, threads=self.threads)
-        if isinstance(results, tuple):
-            return tuple(result.reshape(x.shape) for result in results)
-        return results.reshape(x.shape)
+        options: Any = {"check": self._needs_scan, "threads": self.threads}
+        if return_witness:
+            y, W = matmul(left, right, self.semiring, return_witness=True, **options)
+            return y.reshape(x.shape), W.reshape(x.shape)
+        return matmul(left, right, self.semiring, **options).reshape(x.shape)
 
     @cached_property
     def walker(self) -> Walker | None:
@@ -379,12 +380,42 @@ def _build_chain(
     return Chain(semiring, A, rows, weights, lengths, steps, square, threads), dtype
 
 
+class _SequenceOptions(TypedDict, total=False):
+    """The options of every overload of `multi_dot`."""
+
+    weights: Any
+    lengths: Any
+    steps: int | None
+    check: bool
+    threads: int | None
+    device: Any
+
+
+@overload
+def multi_dot(
+    As: Any,
+    x: Any = ...,
+    semiring: Semiring | str = ...,
+    *,
+    return_witness: Literal[False] = ...,
+    **options: Unpack[_SequenceOptions],
+) -> Any: ...
+@overload
+def multi_dot(
+    As: Any,
+    x: Any,
+    semiring: Semiring | str = ...,
+    *,
+    return_witness: Literal[True],
+    **options: Unpack[_SequenceOptions],
+) -> tuple[Any, Any]: ...
 @run_on_operand_device
 def multi_dot(
     As: Any,
     x: Any = None,
     semiring: Semiring | str = "min_plus",
     *,
+    return_witness: bool = False,
     weights: Any = None,
     lengths: Any = None,
     steps: int | None = None,
@@ -392,7 +423,7 @@ def multi_dot(
     threads: int | None = None,
     device: Any = None,
 ) -> Any:
-    """Return A₁ ⊗ A₂ ⊗ … ⊗ A_T, or x ⊗ A₁ ⊗ … ⊗ A_T: the last result of `scan`.
+    """Return A₁ ⊗ A₂ ⊗ … ⊗ A_T, or x ⊗ A₁ ⊗ … ⊗ A_T, and on request the best path to each state.
 
     Parameters
     ----------
@@ -404,6 +435,8 @@ def multi_dot(
         a step. Without x the result is the product of the matrices, (..., n, n).
     semiring : Semiring or str, default "min_plus"
         A `Semiring` or the name of one in the catalogue.
+    return_witness : bool, default False
+        Return (C, K), for a selective ⊕ and an x.
     weights : array_like, shape (T, ..., n), optional
         The factors of the entries after each step: the step is (x ⊗ Aₜ) ⊗ wₜ, as if Aₜ were Aₜ ⊗ diag(wₜ). For example,
         the emissions of a hidden Markov model, which then need no matrix for each sequence.
@@ -422,7 +455,10 @@ def multi_dot(
     -------
     array, shape (..., n) or (..., n, n)
         The last state, or without x the product of the matrices. It is in the dtype and library of the operands, as in
-        `matmul`.
+        `matmul`. With ``return_witness`` it is the first of two results.
+    K : array of int32, shape (T, ..., n)
+        With ``return_witness``: K[:, ..., j] holds the states before the steps on a best path that ends in j. The
+        entries are -1 where the result is the zero, and after the end of a sequence.
 
     Raises
     ------
@@ -431,10 +467,12 @@ def multi_dot(
     ValueError
         For lengths or steps out of range.
     TypeError
-        If ``steps`` is not an integer.
+        If ``steps`` is not an integer. With ``return_witness`` and without x.
     DTypeError
         If lengths are not integers, and as in `matmul`.
-    DomainError, IntegerOverflowError, DeviceError, AlgebraError
+    AlgebraError
+        With ``return_witness`` if ⊕ is not selective, and as in `matmul`.
+    DomainError, IntegerOverflowError, DeviceError
         As in `matmul`.
 
     Notes
@@ -442,6 +480,12 @@ def multi_dot(
     It costs T·n² pairs for each vector, and T·n³ without x. If n is so small that calls would cost more than pairs, it
     takes log₂ T calls with T·n³ pairs and the memory of T matrices instead. The choice depends on the shapes, and the
     rounding depends on the choice.
+
+    For the witness K, C[j] = x[K[0, j]] ⊗ A₁[K[0, j], K[1, j]] ⊗ … ⊗ A_T[K[T−1, j], j], with the weights between. Of
+    several best paths the function returns the one whose states, from the last on, are the smallest. With `max_plus` on
+    logarithms it is Viterbi's algorithm. It costs T·n² pairs for each vector, and the memory of K.
+
+    The result is the last one of `scan`.
 
     Examples
     --------
@@ -452,10 +496,21 @@ def multi_dot(
     >>> multi_dot(roads)
     array([[4, 1],
            [2, 3]])
+    >>> score, states = multi_dot([[0, 5], [1, 0]], [0, 9], "max_plus", steps=3, return_witness=True)
+    >>> score, states[:, score.argmax()].tolist()
+    (array([16., 15.]), [1, 0, 1])
     """
     semiring = as_semiring(semiring)
+    if return_witness:
+        demand_selective(semiring)
+        if x is None:
+            raise TypeError("x is None: with return_witness=True, pass the states before the first step")
     chain, dtype = _build_chain(As, x, semiring, weights, lengths, steps, check, threads, device)
-    return result_converter(As, x, weights)(round_to_dtype(chain.final_state(), dtype))
+    restore = result_converter(As, x, weights)
+    if not return_witness:
+        return restore(round_to_dtype(chain.final_state(), dtype))
+    C, W = chain.best_path()
+    return restore(round_to_dtype(C, dtype)), restore(array_namespace(W).moveaxis(W, -2, 0))
 
 
 @run_on_operand_device
@@ -522,79 +577,3 @@ def scan(
     result = xp.empty((chain.steps, *chain.batch, chain.x.shape[-1]), chain.x.dtype)
     chain.scan(xp.moveaxis(result, 0, -2))
     return result_converter(As, x, weights)(round_to_dtype(result, dtype))
-
-
-@run_on_operand_device
-def multi_dot_witness(
-    As: Any,
-    x: Any,
-    semiring: Semiring | str = "min_plus",
-    *,
-    weights: Any = None,
-    lengths: Any = None,
-    steps: int | None = None,
-    check: bool = True,
-    threads: int | None = None,
-    device: Any = None,
-) -> tuple[Any, Any]:
-    """Return `multi_dot` of a vector, and the best path to each state.
-
-    Parameters
-    ----------
-    As : array_like, shape (T, ..., n, n) or (n, n)
-        The matrices of all steps, or one matrix for every step, as in `multi_dot`.
-    x : array_like, shape (..., n)
-        The vectors before the first step.
-    semiring : Semiring or str, default "min_plus"
-        A `Semiring` with a selective ⊕, or the name of one in the catalogue.
-    weights : array_like, shape (T, ..., n), optional
-        The factors of the entries after each step.
-    lengths : array_like of int, shape (...), optional
-        The number of steps that each sequence of the batch takes.
-    steps : int, optional
-        T, needed if neither As nor weights have a dimension for the steps.
-    check : bool, default True
-        Scan every entry for NaN and the domain, as in `matmul`.
-    threads : int, optional
-        The number of threads, by default that of `get_threads`.
-    device : str, optional
-        ``"cuda"`` or ``"cuda:1"`` computes on that GPU, as in `matmul`.
-
-    Returns
-    -------
-    C : array, shape (..., n)
-        The result of `multi_dot`.
-    W : array of int32, shape (T, ..., n)
-        The column W[:, ..., j] holds the states before the steps on a best path that ends in j. The entries are -1
-        where C is the zero, and after the end of a sequence.
-
-    Raises
-    ------
-    AlgebraError
-        If ⊕ is not selective.
-    TypeError
-        If x is None.
-    ShapeError, ValueError, DTypeError, DomainError, IntegerOverflowError, DeviceError
-        As in `multi_dot`.
-
-    Notes
-    -----
-    C[j] = x[W[0, j]] ⊗ A₁[W[0, j], W[1, j]] ⊗ … ⊗ A_T[W[T−1, j], j], with the weights between. Of several best paths
-    the function returns the one whose states, from the last on, are the smallest. With `max_plus` on logarithms it is
-    Viterbi's algorithm. It costs T·n² pairs for each vector, and the memory of W.
-
-    Examples
-    --------
-    >>> score, states = multi_dot_witness([[0, 5], [1, 0]], [0, 9], "max_plus", steps=3)
-    >>> score, states[:, score.argmax()].tolist()
-    (array([16., 15.]), [1, 0, 1])
-    """
-    semiring = as_semiring(semiring)
-    if not semiring.selective:
-        raise AlgebraError(f"{semiring.name} has no witnesses: x ⊕ y is not always one of x and y")
-    if x is None:
-        raise TypeError("x is None: pass the states before the first step")
-    chain, dtype = _build_chain(As, x, semiring, weights, lengths, steps, check, threads, device)
-    C, W = chain.best_path()
-    restore = result_converter(As, x, weights)
-    return restore(round_to_dtype(C, dtype)), restore(array_namespace(W).moveaxis(W, -2, 0))

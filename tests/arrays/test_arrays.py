@@ -214,7 +214,7 @@ def test_results_are_of_the_callers_own_kind(rng):
     assert result.values.dtype == np.float32
     np.testing.assert_array_equal(result.values, expected)
     assert isinstance(sr.matmul(values, Foreign(values)), Foreign)
-    product, witness = sr.matmul_witness(Foreign(values), values)
+    product, witness = sr.matmul(Foreign(values), values, return_witness=True)
     assert isinstance(product, Foreign)
     assert isinstance(witness, Foreign)
     assert isinstance(sr.add(Foreign(values), values), Foreign)

@@ -123,7 +123,7 @@ def calls():
         "right-hand side": lambda A: sr.fixed_point(eye, A),
         "matmul": lambda A: sr.matmul(A, eye),
         "matmul from the right": lambda A: sr.matmul(eye, A),
-        "matmul_witness": lambda A: sr.matmul_witness(A, eye),
+        "witness": lambda A: sr.matmul(A, eye, return_witness=True),
         "power": lambda A: sr.power(A, 3),
         "add": lambda A: sr.add(A, eye),
         "axpy": lambda A: sr.axpy(2.0, A, eye),

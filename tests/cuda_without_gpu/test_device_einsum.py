@@ -51,8 +51,8 @@ def test_numbers_join_arrays_and_arrays_of_the_host_do_not(cp, rng):
 
 def test_a_witness_stays_on_the_device(cp, rng):
     arrays = [rng.integers(0, 9, (3, 3)).astype(float) for _ in range(3)]
-    C, where = sr.einsum_witness("ij,jk,kl->il", *map(cp.asarray, arrays))
-    expected, places = sr.einsum_witness("ij,jk,kl->il", *arrays)
+    C, where = sr.einsum("ij,jk,kl->il", *map(cp.asarray, arrays), return_witness=True)
+    expected, places = sr.einsum("ij,jk,kl->il", *arrays, return_witness=True)
     np.testing.assert_array_equal(C.values, expected)
     for label, array in where.items():
         assert isinstance(array, fake_cupy.Array)
@@ -62,5 +62,5 @@ def test_a_witness_stays_on_the_device(cp, rng):
 def test_blocks_on_the_device(cp, rng):
     arrays = [rng.random((12, 12)) for _ in range(3)]
     whole = sr.einsum_path("ai,bi,ci->abc", *arrays).memory
-    found = sr.einsum("ai,bi,ci->abc", *map(cp.asarray, arrays), memory_limit=whole - 8)
+    found = sr.einsum("ai,bi,ci->abc", *map(cp.asarray, arrays), memory=whole - 8)
     np.testing.assert_allclose(found.values, sr.einsum("ai,bi,ci->abc", *arrays), rtol=1e-12)

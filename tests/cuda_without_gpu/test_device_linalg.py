@@ -250,7 +250,7 @@ def test_one_wait_a_call_and_none_without_a_check(cp, rng):
         "out": lambda **o: sr.matmul(A, A.T, out=out, **o),
         "aliased": lambda **o: sr.matmul(out, A, out=out, **o),
         "batches": lambda **o: sr.matmul(A.reshape(5, 1, 5), A, **o),
-        "witness": lambda **o: sr.matmul_witness(A, A, **o),
+        "witness": lambda **o: sr.matmul(A, A, **o, return_witness=True),
         "gemm": lambda **o: sr.gemm(A, A, A, alpha=2, beta=3, **o),
         "gemm of integers": lambda **o: sr.gemm(whole, whole, whole, alpha=2, beta=3, **o),
         "gemv": lambda **o: sr.gemv(A, x, x, beta=1, **o),
@@ -323,7 +323,7 @@ def test_results_live_where_the_operands_do(cp, rng):
     A = entries(rng, "float32", (4, 4))
     for call in (
         lambda X, **o: sr.matmul(X, X, **o),
-        lambda X, **o: sr.matmul_witness(X, X, **o)[1],
+        lambda X, **o: sr.matmul(X, X, **o, return_witness=True)[1],
         lambda X, **o: sr.gemm(X, X, X, alpha=1, beta=2, transpose_a=True, **o),
         lambda X, **o: sr.power(X, 3, **o),
         lambda X, **o: sr.power(X, 0, **o),
@@ -373,7 +373,7 @@ def packed_calls(pack, A, B, C):
         "multiply": lambda **o: sr.multiply(pack(A), B, "boolean", **o),
         "power": lambda **o: sr.power(pack(A), 3, "boolean", **o),
         "identity": lambda **o: sr.power(pack(A), 0, "boolean", **o),
-        "witness": lambda **o: sr.matmul_witness(pack(A), pack(B), "boolean", **o)[0],
+        "witness": lambda **o: sr.matmul(pack(A), pack(B), "boolean", **o, return_witness=True)[0],
     }
 
 

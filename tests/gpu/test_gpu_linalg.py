@@ -112,7 +112,7 @@ def calls_that_fail(xp):
     yield lambda: sr.gemv(A, A)
     yield lambda: sr.add(A, tall)
     yield lambda: sr.power(A, 2)
-    yield lambda: sr.matmul_witness(A, A.T, "plus_times")
+    yield lambda: sr.matmul(A, A.T, "plus_times", return_witness=True)
     top = 2**62
     yield lambda: sr.multiply(xp.full(2, top), xp.full(2, top))
     yield lambda: sr.matmul(xp.full((1, 1), 2**14, np.int16), xp.full((1, 1), 2**14, np.int16))
@@ -224,11 +224,16 @@ def test_witnesses(name, dtype, cp, rng):
     for m, k, n in [(0, 2, 3), (2, 0, 3), (1, 1, 1), (17, 65, 33), (129, 100, 127)]:
         A, B = entries(rng, name, dtype, (m, k)), entries(rng, name, dtype, (k, n))
         for found, expected in zip(
-            sr.matmul_witness(cp.asarray(A), cp.asarray(B), name), sr.matmul_witness(A, B, name), strict=True
+            sr.matmul(cp.asarray(A), cp.asarray(B), name, return_witness=True),
+            sr.matmul(A, B, name, return_witness=True),
+            strict=True,
         ):
             assert_same(found, expected)
     A, B = entries(rng, name, dtype, (3, 5, 7)), entries(rng, name, dtype, (7, 4))
-    assert_same(sr.matmul_witness(cp.asarray(A), cp.asarray(B), name)[1], sr.matmul_witness(A, B, name)[1])
+    assert_same(
+        sr.matmul(cp.asarray(A), cp.asarray(B), name, return_witness=True)[1],
+        sr.matmul(A, B, name, return_witness=True)[1],
+    )
 
 
 ROUNDED = [
@@ -361,7 +366,9 @@ def test_packed_bits(size, cp, rng):
             assert_same(sr.matmul(A_, B_, name, check=check).unpack(), sr.matmul(A, B, name))
         assert_same(sr.gemm(A_, B_, C_, name, beta=True).unpack(), sr.gemm(A, B, C, name, beta=True))
         assert_same(sr.add(C_, ~C_, name).unpack(), sr.add(C, ~C, name))
-    assert_same(sr.matmul_witness(A_, B_, "boolean")[1], sr.matmul_witness(A, B, "boolean")[1])
+    assert_same(
+        sr.matmul(A_, B_, "boolean", return_witness=True)[1], sr.matmul(A, B, "boolean", return_witness=True)[1]
+    )
     assert sr.matmul(sr.pack(A), sr.pack(B), "boolean", device="cuda") == sr.pack(sr.matmul(A, B, "boolean"))
 
 
@@ -392,7 +399,7 @@ def test_host_arrays_are_moved_and_come_back(rng):
         lambda **o: sr.power(A[:, :17], 3, **o),
         lambda **o: sr.reduce(A, axis=0, **o),
         lambda **o: sr.axpy(2, A, A, **o),
-        lambda **o: sr.matmul_witness(A, B, **o)[1],
+        lambda **o: sr.matmul(A, B, **o, return_witness=True)[1],
     ):
         found = call(device="cuda")
         assert type(found) is np.ndarray
@@ -463,7 +470,10 @@ def test_bfloat16(name, cp, rng):
         assert_same(
             sr.gemm(cp.asarray(A), cp.asarray(B), semiring=name, alpha=2.0), sr.gemm(A, B, semiring=name, alpha=2.0)
         )
-        assert_same(sr.matmul_witness(cp.asarray(A), cp.asarray(B), name)[1], sr.matmul_witness(A, B, name)[1])
+        assert_same(
+            sr.matmul(cp.asarray(A), cp.asarray(B), name, return_witness=True)[1],
+            sr.matmul(A, B, name, return_witness=True)[1],
+        )
     A[0, 0] = np.nan
     with pytest.raises(DomainError, match=r"A\[0, 0\] is nan"):
         sr.matmul(cp.asarray(A), cp.asarray(B), name)
@@ -529,7 +539,7 @@ CAPTURED = {
     "axpy": lambda A, x, out: sr.axpy(2, A, A, out=out, check=False),
     "dot": lambda A, x, out: sr.dot(x, x, check=False),
     "power": lambda A, x, out: sr.power(A, 3, check=False),
-    "witness": lambda A, x, out: sr.matmul_witness(A, A, check=False)[1],
+    "witness": lambda A, x, out: sr.matmul(A, A, check=False, return_witness=True)[1],
     "add": lambda A, x, out: sr.add(A, x, check=False),
     "multiply": lambda A, x, out: sr.multiply(A, x, check=False),
     "multiply integers": lambda A, x, out: sr.multiply(A.astype("i4"), 3, check=False),
@@ -600,8 +610,10 @@ def test_contractions(name, dtype, cp, rng):
         else:
             assert_same(found, expected)
         if sr.CATALOGUE[name].selective and dtype != "float16":
-            C, where = sr.einsum_witness(subscripts, *map(cp.asarray, arrays), semiring=name)
-            np.testing.assert_array_equal(C.get(), sr.einsum_witness(subscripts, *arrays, semiring=name)[0])
+            C, where = sr.einsum(subscripts, *map(cp.asarray, arrays), semiring=name, return_witness=True)
+            np.testing.assert_array_equal(
+                C.get(), sr.einsum(subscripts, *arrays, semiring=name, return_witness=True)[0]
+            )
             assert all(isinstance(places, cp.ndarray) for places in where.values())
 
 

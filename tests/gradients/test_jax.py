@@ -234,23 +234,27 @@ def test_best_paths_of_sequences_under_jit_and_vmap(rng):
     x = rng.normal(size=(3, 4)).astype(np.float32)
     weights = rng.normal(size=(6, 3, 4)).astype(np.float32)
     lengths = np.array([6, 0, 2])
-    score, states = sr.multi_dot_witness(A, x, "max_plus", weights=weights, lengths=lengths)
-    found = jax.jit(partial(differentiable.multi_dot_witness, semiring="max_plus"))(
+    score, states = sr.multi_dot(A, x, "max_plus", weights=weights, lengths=lengths, return_witness=True)
+    found = jax.jit(partial(differentiable.multi_dot, semiring="max_plus", return_witness=True))(
         A, x, weights=weights, lengths=lengths
     )
     np.testing.assert_array_equal(found[0], score)
     np.testing.assert_array_equal(found[1], states)
     each = jax.vmap(
-        lambda x, w, k: differentiable.multi_dot_witness(A, x, "max_plus", weights=w, lengths=k), (0, 1, 0), (0, 1)
+        lambda x, w, k: differentiable.multi_dot(A, x, "max_plus", weights=w, lengths=k, return_witness=True),
+        (0, 1, 0),
+        (0, 1),
     )
     for own, expected in zip(each(x, weights, lengths), (score, states), strict=True):
         np.testing.assert_array_equal(own, expected)
-    slope = jax.grad(lambda A: differentiable.multi_dot_witness(A, x[0], "max_plus")[0].max())(jnp.asarray(A))
-    score, states = sr.multi_dot_witness(A, x[0], "max_plus")
+    slope = jax.grad(lambda A: differentiable.multi_dot(A, x[0], "max_plus", return_witness=True)[0].max())(
+        jnp.asarray(A)
+    )
+    score, states = sr.multi_dot(A, x[0], "max_plus", return_witness=True)
     path = [*states[:, score.argmax()], score.argmax()]
     assert np.argwhere(np.asarray(slope)).tolist() == [[t, path[t], path[t + 1]] for t in range(6)]
     with pytest.raises(AlgebraError, match="no witnesses"):
-        differentiable.multi_dot_witness(A, x, "log_plus")
+        differentiable.multi_dot(A, x, "log_plus", return_witness=True)
 
 
 @pytest.mark.parametrize(("name", "dtype"), HALVES)

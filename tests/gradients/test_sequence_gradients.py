@@ -280,8 +280,10 @@ def test_tensors_on_a_gpu_have_the_values_and_gradients_of_the_host(name, rng):
                 torch.testing.assert_close(ours.cpu(), theirs)
         if sr.as_semiring(name).selective:
             plain = [tensor.detach() for tensor in (A, x, w)]
-            C, W = sr.multi_dot_witness(*(tensor.cuda() for tensor in plain[:2]), name, weights=plain[2].cuda())
-            expected = sr.multi_dot_witness(*plain[:2], name, weights=plain[2])
+            C, W = sr.multi_dot(
+                *(tensor.cuda() for tensor in plain[:2]), name, weights=plain[2].cuda(), return_witness=True
+            )
+            expected = sr.multi_dot(*plain[:2], name, weights=plain[2], return_witness=True)
             torch.testing.assert_close((C.cpu(), W.cpu()), expected)
 
 

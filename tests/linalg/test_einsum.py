@@ -76,12 +76,12 @@ def test_random_expressions_in_parts_are_the_same(count):
         assert not whole.slices
         for limit in (whole.memory, int(whole.memory * 0.8), whole.memory // 2):
             try:
-                plan = sr.einsum_path(subscripts, *arrays, semiring=semiring, memory_limit=limit)
+                plan = sr.einsum_path(subscripts, *arrays, semiring=semiring, memory=limit)
             except TooLargeError:
                 continue
             assert plan.memory <= limit, message
             cut += bool(plan.slices)
-            found = sr.einsum(subscripts, *arrays, semiring=semiring, memory_limit=limit)
+            found = sr.einsum(subscripts, *arrays, semiring=semiring, memory=limit)
             assert_same(found, expressions.value(name, subscripts, arrays), name, message)
     assert cut
 
@@ -436,7 +436,7 @@ def test_a_limit_of_memory_holds(rng):
     whole = sr.einsum_path(subscripts, *arrays, semiring="plus_times")
     expected = sr.einsum(subscripts, *arrays, semiring="plus_times")
     for limit in ("2 MiB", 1_000_000, "400 KiB"):
-        options = {"semiring": "plus_times", "memory_limit": limit}
+        options = {"semiring": "plus_times", "memory": limit}
         plan = sr.einsum_path(subscripts, *arrays, **options)
         assert plan.slices
         assert plan.memory < whole.memory
@@ -448,15 +448,15 @@ def test_a_limit_of_memory_holds(rng):
 
 def test_a_limit_that_nothing_holds_is_refused():
     A = np.ones((50, 50))
-    with pytest.raises(TooLargeError, match=r"memory_limit is 100 bytes, and the contraction takes .* for the result"):
-        sr.einsum("ij,jk->ik", A, A, memory_limit=100)
-    with pytest.raises(StorageError, match="memory_limit is 'lots'"):
-        sr.einsum("ij,jk->ik", A, A, memory_limit="lots")
+    with pytest.raises(TooLargeError, match=r"memory is 100 bytes, and the contraction takes .* for the result"):
+        sr.einsum("ij,jk->ik", A, A, memory=100)
+    with pytest.raises(StorageError, match="memory is 'lots'"):
+        sr.einsum("ij,jk->ik", A, A, memory="lots")
 
 
 def test_more_than_the_machine_has_is_refused_before_work_begins():
     A = np.broadcast_to(np.float64(1), (1 << 15, 1 << 15))  # one number: the operands take no memory
-    with pytest.raises(TooLargeError, match="memory_limit="):
+    with pytest.raises(TooLargeError, match="memory="):
         sr.einsum("ab,cd->abcd", A, A)
     assert sr.einsum_path("ab,cd->abcd", A, A).memory == 8 << 60
 
@@ -472,7 +472,7 @@ def test_a_witness_attains_every_entry(count):
         name, dtype = kinds[place % len(kinds)]
         one = expressions.expression(rng)
         arrays = [expressions.laid_out(rng, expressions.entries(rng, name, dtype, shape)) for shape in one.shapes]
-        C, where = sr.einsum_witness(one.subscripts, *arrays, semiring=name)
+        C, where = sr.einsum(one.subscripts, *arrays, semiring=name, return_witness=True)
         assert_same(C, expressions.value(name, one.subscripts, arrays), name, str(one))
         terms, output = expressions.read(one.subscripts, arrays)
         letters = {label for term in terms for label in term} - set(output)
@@ -493,8 +493,8 @@ def test_a_witness_attains_every_entry(count):
 
 def test_a_witness_along_a_chain_is_the_path_of_viterbi(rng):
     start, change = rng.standard_normal(4), rng.standard_normal((4, 4))
-    score, where = sr.einsum_witness("a,ab,bc,cd->d", start, change, change, change, semiring="max_plus")
-    expected, states = sr.multi_dot_witness(change, start, "max_plus", steps=3)
+    score, where = sr.einsum("a,ab,bc,cd->d", start, change, change, change, semiring="max_plus", return_witness=True)
+    expected, states = sr.multi_dot(change, start, "max_plus", steps=3, return_witness=True)
     np.testing.assert_allclose(score, expected, rtol=1e-12)
     np.testing.assert_array_equal([where["a"], where["b"], where["c"]], states)
     assert all(places.dtype == np.int32 for places in where.values())
@@ -502,7 +502,7 @@ def test_a_witness_along_a_chain_is_the_path_of_viterbi(rng):
 
 def test_a_witness_needs_a_selective_sum():
     with pytest.raises(AlgebraError, match="plus_times has no witnesses"):
-        sr.einsum_witness("ij,jk->ik", np.ones((2, 2)), np.ones((2, 2)), semiring="plus_times")
+        sr.einsum("ij,jk->ik", np.ones((2, 2)), np.ones((2, 2)), semiring="plus_times", return_witness=True)
 
 
 # ------------------------------------------------------------------------------------------------- networks
@@ -555,7 +555,7 @@ def test_independent_sets_of_regular_graphs(vertices, seed):
     sizes = network(edges, vertices, 0.0, -INF, [1.0] * vertices)
     assert sr.einsum(*sizes, [], semiring="max_plus") == largest
     weighted = network(edges, vertices, 0.0, -INF, weights.astype(float))
-    score, where = sr.einsum_witness(*weighted, [], semiring="max_plus")
+    score, where = sr.einsum(*weighted, [], semiring="max_plus", return_witness=True)
     assert score == best
     assert set(where) == set(range(vertices))
     assert not any(where[i] and where[j] for i, j in edges)

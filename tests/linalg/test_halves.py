@@ -50,9 +50,9 @@ def test_products_are_those_of_float32_rounded_once(rng, dtype, name):
         assert sr.gemm(A, B, C, name, **options, out=C) is C
         np.testing.assert_array_equal(C, expected)
         if sr.as_semiring(name).selective:
-            product, witness = sr.matmul_witness(A, B, name)
+            product, witness = sr.matmul(A, B, name, return_witness=True)
             np.testing.assert_array_equal(product, sr.matmul(A, B, name))
-            np.testing.assert_array_equal(witness, sr.matmul_witness(*wide(A, B), name)[1])
+            np.testing.assert_array_equal(witness, sr.matmul(*wide(A, B), name, return_witness=True)[1])
     stack = np.stack([A[:, :20], A[:, 20:40]])
     np.testing.assert_array_equal(sr.matmul(stack, B[:20], name)[1], sr.matmul(A[:, 20:40], B[:20], name))
 
@@ -94,8 +94,8 @@ def test_sequences_and_powers_are_rounded_at_their_end(rng, dtype):
     found = sr.axpy(dtype.type(0.5), x, x[0], "log_plus")
     assert found.dtype == dtype
     np.testing.assert_array_equal(found, sr.axpy(np.float32(0.5), *wide(x, x[0]), "log_plus").astype(dtype))
-    score, states = sr.multi_dot_witness(A, x, "max_plus", steps=11)
-    expected, way = sr.multi_dot_witness(*wide(A, x), "max_plus", steps=11)
+    score, states = sr.multi_dot(A, x, "max_plus", steps=11, return_witness=True)
+    expected, way = sr.multi_dot(*wide(A, x), "max_plus", steps=11, return_witness=True)
     np.testing.assert_array_equal(score, expected.astype(dtype))
     np.testing.assert_array_equal(states, way)
 
@@ -105,7 +105,7 @@ def test_what_is_beyond_the_range_is_infinite():
     A, B = np.array([[65504], [32768], [60000]], "e"), np.array([[8, 32768]], "e")
     np.testing.assert_array_equal(sr.matmul(A, B), [[65504, np.inf], [32768, np.inf], [60000, np.inf]])
     np.testing.assert_array_equal(sr.matmul(A, B[:, :1], "plus_times"), [[np.inf], [np.inf], [np.inf]])
-    _, witness = sr.matmul_witness(A, B)
+    _, witness = sr.matmul(A, B, return_witness=True)
     np.testing.assert_array_equal(witness, [[0, -1], [0, -1], [0, -1]])  # ∞ is no path
     path = np.array([[np.inf, 40000, np.inf], [np.inf, np.inf, 40000], [1, np.inf, np.inf]], "e")
     np.testing.assert_array_equal(sr.closure(path)[0], [0, 40000, np.inf])

@@ -106,7 +106,7 @@ def test_batches_broadcast(left, right, name, dtype, rng):
     assert sr.matmul(A, B, name, out=out) is out
     np.testing.assert_array_equal(out, expected)
     if name == "min_plus":
-        product, witness = sr.matmul_witness(A, B, name)
+        product, witness = sr.matmul(A, B, name, return_witness=True)
         np.testing.assert_array_equal(product, expected)
         for index in np.ndindex(batch):
             np.testing.assert_array_equal(witness[index], oracles.witness(wide_a[index], wide_b[index], name))
@@ -234,7 +234,7 @@ def test_no_path_stays_no_path(dtype):
             assert sr.matmul(A, B, name).tolist() == [[none, none], [none, none]]
             B = np.array([[none, none], [weight, none]], dtype)
             assert sr.matmul(A, B, name).tolist() == [[none, none], [weight + sign * 7, none]]
-            product, witness = sr.matmul_witness(A, B, name)
+            product, witness = sr.matmul(A, B, name, return_witness=True)
             assert product.tolist() == [[none, none], [weight + sign * 7, none]]
             assert witness.tolist() == [[-1, -1], [1, -1]]
 
@@ -477,15 +477,32 @@ def test_power_refuses():
 
 def test_witnesses_need_a_selective_sum():
     with pytest.raises(AlgebraError, match="plus_times has no witnesses"):
-        sr.matmul_witness([[1.0]], [[1.0]], "plus_times")
+        sr.matmul([[1.0]], [[1.0]], "plus_times", return_witness=True)
     ties = np.zeros((3, 70))
-    product, witness = sr.matmul_witness(ties, ties.T)
+    product, witness = sr.matmul(ties, ties.T, return_witness=True)
     assert witness.tolist() == np.zeros((3, 3)).tolist(), "the smallest k wins a tie"
-    product, witness = sr.matmul_witness(np.zeros(4), [3.0, 1.0, 2.0, 1.0])
+    product, witness = sr.matmul(np.zeros(4), [3.0, 1.0, 2.0, 1.0], return_witness=True)
     assert (product, witness) == (1.0, 1)
-    empty, witness = sr.matmul_witness(np.zeros((2, 0)), np.zeros((0, 3)))
+    empty, witness = sr.matmul(np.zeros((2, 0)), np.zeros((0, 3)), return_witness=True)
     assert (empty == INF).all()
     assert (witness == -1).all()
+
+
+def test_witnesses_take_the_options_of_a_product():
+    A = np.array([[4.0, 1.0], [0.0, 7.0]])
+    product, witness = sr.matmul(A, A, return_witness=True)
+    out = np.empty((2, 2))
+    result, again = sr.matmul(A, A, return_witness=True, out=out)
+    assert result is out
+    np.testing.assert_array_equal((result, again), (product, witness))
+    bits = sr.BitMatrix.zeros((2, 2))
+    assert sr.matmul(sr.pack(A > 2), sr.pack(A > 2), "boolean", return_witness=True, out=bits)[0] is bits
+    pd = pytest.importorskip("pandas")
+    left = pd.DataFrame(A, index=["a", "b"], columns=["p", "q"])
+    right = pd.DataFrame(A[::-1], index=["q", "p"], columns=["x", "y"])  # matched by label
+    for own, expected in zip(sr.matmul(left, right, return_witness=True), (product, witness), strict=True):
+        assert (list(own.index), list(own.columns)) == (["a", "b"], ["x", "y"])
+        np.testing.assert_array_equal(own, expected)
 
 
 # ------------------------------------------------------------------------------------------------- entry by entry

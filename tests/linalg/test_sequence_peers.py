@@ -21,7 +21,7 @@ def test_a_hidden_markov_model_is_that_of_hmmlearn(rng):
     np.testing.assert_allclose(total, model.score(seen[:, None]), rtol=1e-12)
     backward = np.vstack([_backward(change, emit), np.zeros(states)])
     np.testing.assert_allclose(np.exp(forward + backward - total), model.predict_proba(seen[:, None]), rtol=1e-9)
-    best, before = sr.multi_dot_witness(change, begin + emit[0], "max_plus", weights=emit[1:])
+    best, before = sr.multi_dot(change, begin + emit[0], "max_plus", weights=emit[1:], return_witness=True)
     likelihood, path = model.decode(seen[:, None])
     np.testing.assert_allclose(best.max(), likelihood, rtol=1e-12)
     np.testing.assert_array_equal([*before[:, best.argmax()], best.argmax()], path)

@@ -76,7 +76,7 @@ def test_no_step_leaves_the_vector_and_a_copy_of_it():
     np.testing.assert_array_equal(found, x)
     assert not np.shares_memory(found, x)
     assert sr.scan(np.zeros((0, 2, 2)), x).shape == (0, 2)
-    assert sr.multi_dot_witness(np.zeros((0, 2, 2)), x)[1].shape == (0, 2)
+    assert sr.multi_dot(np.zeros((0, 2, 2)), x, return_witness=True)[1].shape == (0, 2)
 
 
 def test_no_states_at_all():
@@ -93,7 +93,7 @@ def test_witnesses_are_the_states_of_a_best_path(name, rng):
     A, w = rng.random((steps, 2, n, n)), rng.random((steps, 2, n))
     x, lengths = rng.random((2, n)), np.array([4, 2])
     A[:, 1, :, 0] = semiring.zero_for(A.dtype)  # nothing reaches state 0
-    C, W = sr.multi_dot_witness(A, x, name, weights=w, lengths=lengths)
+    C, W = sr.multi_dot(A, x, name, weights=w, lengths=lengths, return_witness=True)
     np.testing.assert_array_equal(C, stepwise(A, x, name, w, lengths)[-1])
     times = np.add if name.endswith("plus") else np.multiply
     for b, length in enumerate(lengths):
@@ -115,7 +115,7 @@ def test_witnesses_are_the_states_of_a_best_path(name, rng):
 
 
 def test_of_several_best_paths_the_smallest_states_are_given():
-    C, W = sr.multi_dot_witness(np.zeros((3, 3)), np.zeros((2, 3)), steps=5)
+    C, W = sr.multi_dot(np.zeros((3, 3)), np.zeros((2, 3)), steps=5, return_witness=True)
     assert not C.any()
     assert not W.any()
 
@@ -149,7 +149,7 @@ def test_long_sequences_neither_underflow_nor_lose_their_path(rng):
         p = (p @ np.exp(A)) * emission
         scale, p = scale + np.log(p.sum()), p / p.sum()
     assert np.isclose(total, scale, rtol=1e-12)
-    score, states = sr.multi_dot_witness(A, np.zeros(4), "max_plus", weights=w)
+    score, states = sr.multi_dot(A, np.zeros(4), "max_plus", weights=w, return_witness=True)
     path = [*states[:, score.argmax()], score.argmax()]
     walked = sum(A[k, j] + w[t, j] for t, (k, j) in enumerate(pairwise(path)))
     assert np.isclose(score.max(), walked, rtol=1e-12)
@@ -162,7 +162,7 @@ def test_results_are_of_the_library_and_dtype_of_the_operands(rng):
     found = sr.scan(torch.from_numpy(A), torch.from_numpy(x), "max_plus")
     assert isinstance(found, torch.Tensor)
     np.testing.assert_array_equal(found.numpy(), sr.scan(A, x, "max_plus"))
-    C, W = sr.multi_dot_witness(torch.from_numpy(A), torch.from_numpy(x), "max_plus")
+    C, W = sr.multi_dot(torch.from_numpy(A), torch.from_numpy(x), "max_plus", return_witness=True)
     assert C.dtype == torch.float64
     assert W.dtype == torch.int32
     assert sr.multi_dot(A.astype(np.float32), x.astype(np.float32)).dtype == np.float32
@@ -178,9 +178,9 @@ def test_bfloat16_is_computed_in_float32_and_rounded_once(rng):
         assert found.dtype == torch.bfloat16
         wide = torch.from_numpy(sr.matmul(A.float().numpy(), B.float().numpy(), name)).to(torch.bfloat16)
         assert torch.equal(found, wide)
-    C, W = sr.matmul_witness(A, B)
+    C, W = sr.matmul(A, B, return_witness=True)
     assert torch.equal(C, sr.matmul(A, B))
-    assert torch.equal(W, sr.matmul_witness(A.float(), B.float())[1])
+    assert torch.equal(W, sr.matmul(A.float(), B.float(), return_witness=True)[1])
 
 
 def test_errors_name_what_is_wrong(rng):
@@ -204,9 +204,9 @@ def test_errors_name_what_is_wrong(rng):
     with pytest.raises(DTypeError, match="float64"):
         sr.multi_dot(A, x, lengths=1.5)
     with pytest.raises(AlgebraError, match="log_plus has no witnesses"):
-        sr.multi_dot_witness(A, x, "log_plus")
+        sr.multi_dot(A, x, "log_plus", return_witness=True)
     with pytest.raises(TypeError, match="pass the states before the first step"):
-        sr.multi_dot_witness(A, None)
+        sr.multi_dot(A, None, return_witness=True)
     w[1, 2] = np.nan
     with pytest.raises(DomainError, match=r"weights\[1, 2\] is nan"):
         sr.multi_dot(A, x, weights=w)

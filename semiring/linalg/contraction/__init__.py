@@ -5,7 +5,7 @@ contraction by one product, sum or entrywise product, on arrays of any library. 
 `functions` has the public functions.
 """
 
-from semiring.linalg.contraction.functions import einsum, einsum_path, einsum_witness
+from semiring.linalg.contraction.functions import einsum, einsum_path
 from semiring.linalg.contraction.plans import ContractionPlan, PlannedStep
 
-__all__ = ["ContractionPlan", "PlannedStep", "einsum", "einsum_path", "einsum_witness"]
+__all__ = ["ContractionPlan", "PlannedStep", "einsum", "einsum_path"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -16,18 +16,18 @@ from semiring.arrays.labels import is_frame, is_labelled
 from semiring.arrays.memory import demand_memory, parse_bytes
 from semiring.arrays.operands import operands, result_converter, run_on_operand_device
 from semiring.arrays.scans import PIECE
-from semiring.errors import AlgebraError, DomainError, DTypeError
+from semiring.errors import DomainError, DTypeError
 from semiring.linalg.contraction.notation import Notation, label_number, read_notation, split_arguments
 from semiring.linalg.contraction.orders import ContractionOrder, find_order
 from semiring.linalg.contraction.plans import ContractionPlan, ContractionProblem, Layout, plan_contraction
 from semiring.linalg.contraction.steps import Choice, Choices, contract, contract_blocks, prepare_terms
 from semiring.linalg.dispatch import multiply_into, reveals_invalid_entries, scan_operands
 from semiring.linalg.elementwise import add, is_sum_of_numpy, multiply, reduce
-from semiring.linalg.products import matmul_witness
+from semiring.linalg.products import demand_selective, matmul
 from semiring.linalg.ranges import may_wrap
 from semiring.namespaces import array_namespace, is_device_array
 
-__all__ = ["einsum", "einsum_path", "einsum_witness"]
+__all__ = ["einsum", "einsum_path"]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
@@ -98,7 +98,7 @@ class ArrayOperations:
     def product_witness(self, left: Array, right: Array, names: tuple[str, str]) -> tuple[Array, Array]:
         """Return the product and its witness."""
         scan_operands(self.semiring, self.check, **_select_unscanned(left, right, names))
-        return matmul_witness(left, right, self.semiring, check=self.scans_results, threads=self.threads)
+        return matmul(left, right, self.semiring, return_witness=True, check=self.scans_results, threads=self.threads)
 
     def entrywise(self, left: Array, right: Array, names: tuple[str, str]) -> Array:
         """Return the entrywise product, in pieces that need no large workspace."""
@@ -225,18 +225,38 @@ def _raise_for_operand(error: DomainError, semiring: Semiring, inputs: list[Any]
     raise error
 
 
+class _EinsumOptions(TypedDict, total=False):
+    """The options of every overload of `einsum`."""
+
+    semiring: Semiring | str
+    optimize: Any
+    memory: int | str | None
+    check: bool
+    threads: int | None
+    device: Any
+
+
+@overload
+def einsum(
+    subscripts: Any, *operands: Any, return_witness: Literal[False] = ..., **options: Unpack[_EinsumOptions]
+) -> Any: ...
+@overload
+def einsum(
+    subscripts: Any, *operands: Any, return_witness: Literal[True], **options: Unpack[_EinsumOptions]
+) -> tuple[Any, dict[Any, Any]]: ...
 @run_on_operand_device
 def einsum(
     subscripts: Any,
     *operands: Any,
     semiring: Semiring | str = "min_plus",
+    return_witness: bool = False,
     optimize: Any = "auto",
-    memory_limit: int | str | None = None,
+    memory: int | str | None = None,
     check: bool = True,
     threads: int | None = None,
     device: Any = None,
 ) -> Any:
-    """Return a sum of products of arrays, in the notation of `numpy.einsum`.
+    """Return a sum of products of arrays in the notation of `numpy.einsum`, and on request the indices that attain it.
 
     ``einsum("ij,jk->ik", A, B)`` is `matmul`. Labels that the result does not have are summed by ⊕, over the ⊗ of the
     entries of all operands, in their order.
@@ -252,10 +272,12 @@ def einsum(
         Without subscripts, arrays and lists of labels alternate.
     semiring : Semiring or str, default "min_plus"
         A `Semiring` or the name of one in the catalogue.
+    return_witness : bool, default False
+        Return (C, K), for a selective ⊕.
     optimize : str or list of tuple, default "auto"
         How the order of three or more operands is found: the name of a strategy of opt_einsum, or a path, such as
         ``einsum_path(...).path``. If ⊗ does not commute, only neighbours are contracted, and opt_einsum is not needed.
-    memory_limit : int or str, optional
+    memory : int or str, optional
         The most bytes, or a text such as ``"2 GiB"``, that the call may hold beside the operands. If it would take
         more, some labels are cut into parts, which are computed in turn.
     check : bool, default True
@@ -269,7 +291,12 @@ def einsum(
     -------
     array or scalar
         The result, with an axis for each label of the output. It is in NumPy's promotion of the operands' dtypes, and
-        in their library and memory. It may be a view of the only operand.
+        in their library and memory. It may be a view of the only operand. With ``return_witness`` it is the first of
+        two results.
+    K : dict
+        With ``return_witness``, the int32 indices of each summed label, in the shape of the result. Keys are letters,
+        or the numbers in lists of labels. The ⊗ of the operands at these indices is the entry. The indices are -1 where
+        the entry is the zero.
 
     Raises
     ------
@@ -278,11 +305,11 @@ def einsum(
     TypeError
         Without operands, or if the subscripts are neither text nor lists of labels.
     AlgebraError
-        For a path that exchanges operands of a ⊗ that does not commute.
+        For a path that exchanges operands of a ⊗ that does not commute. With ``return_witness`` if ⊕ is not selective.
     TooLargeError
-        If the free memory or ``memory_limit`` does not suffice.
+        If the free memory or ``memory`` does not suffice.
     StorageError
-        If ``memory_limit`` is not a size.
+        If ``memory`` is not a size.
     ShapeError
         If shapes do not fit.
     MissingExtraError
@@ -303,6 +330,10 @@ def einsum(
     the host, and rounded once. The order of the operands does not depend on their entries, so equal calls give bitwise
     equal results.
 
+    If several assignments attain an entry, ``return_witness`` returns the same one in every call. In max-plus on
+    logarithms it is the most probable explanation. Along a chain it is Viterbi's path. Every step keeps the witness of
+    its result, four bytes for each entry.
+
     Examples
     --------
     >>> import numpy as np
@@ -312,28 +343,48 @@ def einsum(
            [8., 0.]])
     >>> einsum("ii->i", roads, semiring="max_plus"), einsum("ij->", roads, semiring="max_plus")
     (array([0., 0.]), np.float64(8.0))
+    >>> score, where = einsum("i,ij,j->", [1, 5], [[9, 0], [1, 2]], [0, 3], semiring="max_plus", return_witness=True)
+    >>> score, {label: int(place) for label, place in where.items()}
+    (np.float64(10.0), {'i': 0, 'j': 0})
     """
     algebra = as_semiring(semiring)
+    if return_witness:
+        demand_selective(algebra)
+        if memory is not None:
+            raise ValueError("memory= is for a result alone: leave it out, or leave out return_witness=True")
     notation, sizes, inputs, arrays = _read_operands((subscripts, *operands), algebra, check, device)
     order = _find_order(notation, sizes, optimize, algebra)
     dtype = arrays[0].dtype
     blocks: dict[str, int] = {}
-    if memory_limit is not None:
-        limit = parse_bytes(memory_limit, "memory_limit")
+    if memory is not None:
+        limit = parse_bytes(memory, "memory")
         blocks = plan_contraction(_build_problem(notation, sizes, order, algebra, inputs, arrays), limit).blocks
-    elif order.entries * dtype.itemsize > _UNCHECKED_BYTES and not is_device_array(arrays[0]):
-        memory = _build_problem(notation, sizes, order, algebra, inputs, arrays).memory({})
-        demand_memory(memory, f"einsum of {notation.text!r}", "give memory_limit=, which computes it in parts")
+    elif not return_witness and order.entries * dtype.itemsize > _UNCHECKED_BYTES and not is_device_array(arrays[0]):
+        required = _build_problem(notation, sizes, order, algebra, inputs, arrays).memory({})
+        demand_memory(required, f"einsum of {notation.text!r}", "give memory=, which computes it in parts")
     _widen(arrays, algebra)
     ops = ArrayOperations(algebra, arrays[0].dtype, check, threads)
+    choices = Choices(ops.product_witness) if return_witness else None
     try:
         terms = prepare_terms(ops, notation, sizes, arrays)
-        result = contract_blocks(ops, terms, order.path, notation.output, blocks, sizes)
+        if choices is None:
+            result = contract_blocks(ops, terms, order.path, notation.output, blocks, sizes)
+        else:
+            result = contract(ops, terms, order.path, notation.output, choices)
     except DomainError as error:
         _raise_for_operand(error, algebra, inputs, device)
         raise
+    restore = result_converter(*inputs)
+    where = {} if choices is None else _trace_indices(choices.steps, result, notation.output, algebra)
     result = round_to_dtype(result, dtype)
-    return result_converter(*inputs)(result if result.ndim else result[()])
+    restored = restore(result if result.ndim else result[()])
+    if choices is None:
+        return restored
+    labels = {label: where[label] for term in notation.terms for label in term if label not in notation.output}
+    return restored, {
+        label if isinstance(subscripts, str) else label_number(label): restore(places if places.ndim else places[()])
+        for label, places in labels.items()
+    }
 
 
 def einsum_path(
@@ -341,7 +392,7 @@ def einsum_path(
     *operands: Any,
     semiring: Semiring | str = "min_plus",
     optimize: Any = "auto",
-    memory_limit: int | str | None = None,
+    memory: int | str | None = None,
     device: Any = None,
 ) -> ContractionPlan:
     """Return the plan of `einsum` for these operands: its steps, pairs and memory.
@@ -356,7 +407,7 @@ def einsum_path(
         A `Semiring` or the name of one in the catalogue.
     optimize : str or list of tuple, default "auto"
         How the order of three or more operands is found, as in `einsum`.
-    memory_limit : int or str, optional
+    memory : int or str, optional
         The most bytes, or a text such as ``"2 GiB"``, that the call may hold beside the operands.
     device : str, optional
         The GPU on which the call would compute, as in `matmul`.
@@ -390,88 +441,8 @@ def einsum_path(
     algebra = as_semiring(semiring)
     notation, sizes, inputs, arrays = _read_operands((subscripts, *operands), algebra, False, device)
     order = _find_order(notation, sizes, optimize, algebra)
-    limit = None if memory_limit is None else parse_bytes(memory_limit, "memory_limit")
+    limit = None if memory is None else parse_bytes(memory, "memory")
     return plan_contraction(_build_problem(notation, sizes, order, algebra, inputs, arrays), limit)
-
-
-@run_on_operand_device
-def einsum_witness(
-    subscripts: Any,
-    *operands: Any,
-    semiring: Semiring | str = "min_plus",
-    optimize: Any = "auto",
-    check: bool = True,
-    threads: int | None = None,
-    device: Any = None,
-) -> tuple[Any, dict[Any, Any]]:
-    """Return `einsum`, and for each summed label the index that attains each entry of the result.
-
-    Parameters
-    ----------
-    subscripts : str
-        The labels of the axes, as in `einsum`.
-    *operands : array_like
-        One array for each term, as in `einsum`.
-    semiring : Semiring or str, default "min_plus"
-        A `Semiring` with a selective ⊕, or the name of one in the catalogue.
-    optimize : str or list of tuple, default "auto"
-        How the order of three or more operands is found, as in `einsum`.
-    check : bool, default True
-        Scan the entries that take part for NaN and the domain, as in `matmul`.
-    threads : int, optional
-        The number of threads, by default that of `get_threads`.
-    device : str, optional
-        ``"cuda"`` or ``"cuda:1"`` computes on that GPU, as in `matmul`.
-
-    Returns
-    -------
-    result : array or scalar
-        The result of `einsum`.
-    where : dict
-        The int32 indices of each summed label, in the shape of the result. Keys are letters, or the numbers in lists of
-        labels. The ⊗ of the operands at these indices is the entry. The indices are -1 where the entry is the zero.
-
-    Raises
-    ------
-    AlgebraError
-        If ⊕ is not selective, and as in `einsum`.
-    ValueError, TypeError, ShapeError, DTypeError, DomainError, IntegerOverflowError, DeviceError, MissingExtraError
-        As in `einsum`.
-
-    Notes
-    -----
-    If several assignments attain an entry, every call returns the same one. In max-plus on logarithms it is the most
-    probable explanation. Along a chain it is Viterbi's path. Every step keeps the witness of its result, four bytes for
-    each entry.
-
-    Examples
-    --------
-    >>> score, where = einsum_witness("i,ij,j->", [1, 5], [[9, 0], [1, 2]], [0, 3], semiring="max_plus")
-    >>> score, {label: int(place) for label, place in where.items()}
-    (np.float64(10.0), {'i': 0, 'j': 0})
-    """
-    algebra = as_semiring(semiring)
-    if not algebra.selective:
-        raise AlgebraError(f"{algebra.name} has no witnesses: x ⊕ y is not always one of x and y")
-    notation, sizes, inputs, arrays = _read_operands((subscripts, *operands), algebra, check, device)
-    order = _find_order(notation, sizes, optimize, algebra)
-    dtype = arrays[0].dtype
-    _widen(arrays, algebra)
-    ops = ArrayOperations(algebra, arrays[0].dtype, check, threads)
-    choices = Choices(ops.product_witness)
-    try:
-        result = contract(ops, prepare_terms(ops, notation, sizes, arrays), order.path, notation.output, choices)
-    except DomainError as error:
-        _raise_for_operand(error, algebra, inputs, device)
-        raise
-    restore = result_converter(*inputs)
-    where = _trace_indices(choices.steps, result, notation.output, algebra)
-    result = round_to_dtype(result, dtype)
-    labels = {label: where[label] for term in notation.terms for label in term if label not in notation.output}
-    return restore(result if result.ndim else result[()]), {
-        label if isinstance(subscripts, str) else label_number(label): restore(places if places.ndim else places[()])
-        for label, places in labels.items()
-    }
 
 
 def _trace_indices(choices: list[Choice], result: Array, output: str, semiring: Semiring) -> dict[str, Array]:

@@ -72,7 +72,7 @@ class ContractionPlan:
     memory : int
         The most bytes that the call holds at a time beside the operands: intermediate results, copies, the result.
     slices : dict of str to int
-        The number of parts of each label that is cut to meet ``memory_limit``.
+        The number of parts of each label that is cut to meet ``memory``.
     blocks : dict of str to int
         The size of a part of each label in ``slices``.
     """
@@ -288,7 +288,7 @@ def plan_contraction(problem: ContractionProblem, limit: int | None) -> Contract
         _, _, least, _, cut = min(cuts, default=(0, 0, memory, "", blocks))
         if least >= memory:
             raise TooLargeError(
-                f"memory_limit is {format_bytes(limit)}, and the contraction takes {format_bytes(memory)} at the "
+                f"memory is {format_bytes(limit)}, and the contraction takes {format_bytes(memory)} at the "
                 f"least, {format_bytes(_result_bytes(problem))} of them for the result: give that much, or another "
                 "optimize="
             )
