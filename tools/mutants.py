@@ -115,7 +115,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "kernels/cpu/product/log_walks.py": ("cpu/test_log_walks.py",),
     "kernels/cpu/product/log": ("cpu/test_log_plus.py", "cpu/test_log_walks.py"),
     "kernels/cpu/product/matvec.py": ("cpu/test_cpu_matvec.py",),
-    "kernels/cpu/dijkstra.py": ("closures/test_dijkstra.py", "closures/test_some_paths.py"),
+    "kernels/cpu/dijkstra_loops.py": ("closures/test_dijkstra.py", "closures/test_some_paths.py"),
     "kernels/cpu/threads": ("cpu/test_cpu_threads.py",),
     "arrays": (
         *("arrays/test_arrays.py", "arrays/test_encoding.py", "arrays", "io/test_inputs.py", "linalg"),

@@ -164,7 +164,7 @@ def rate(row: Row, shape: Shape) -> tuple[float, Launch | None]:
 
     from semiring.kernels.cuda import CudaBackend
     from semiring.kernels.cuda.product.launches import Launch
-    from semiring.kernels.cuda.product.operations import routes_of
+    from semiring.kernels.cuda.product.product_routes import routes_of
 
     plan, sets, (m, n, k, count) = row.plan, operands(row, shape), shape
     marks = [] if row.kernel == "multiply_add" else [cupy.full((m, n), -1, np.int32)]

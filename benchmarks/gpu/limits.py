@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common import device_milliseconds
-from semiring.kernels import disk
+from semiring.kernels import code_store
 from semiring.kernels.cuda.compile.cubins import fingerprint
 from semiring.kernels.cuda.product.specification import Product
 from semiring.kernels.cuda.product.tiles import Tile
@@ -28,10 +28,10 @@ def limit_cubin(product: Product, tile: Tile, target: str) -> tuple[str, bytes]:
     """Return the kernel's name and machine code, from the disk cache or compiled."""
     key = f"limit\n{product!r}\n{tile!r}\n{target}"
     version = fingerprint("benchmarks.gpu.limit_kernel")
-    result: tuple[str, bytes] | None = disk.load(version, key, lambda state: state)
+    result: tuple[str, bytes] | None = code_store.load(version, key, lambda state: state)
     if result is None:
         result = _build(product, tile, target)
-        disk.save(version, key, result)
+        code_store.save(version, key, result)
     return result
 
 

@@ -1,10 +1,10 @@
 """Run Dijkstra's algorithm from some vertices of a sparse graph, with the sources distributed over threads.
 
-`semiring.kernels.cpu.dijkstra` states the sources and the cost. The algorithm accepts any semiring whose ⊕ selects, if
-no weight improves on 1̄ (`never_improves`). These are min-plus with weights ≥ 0, max-plus with weights ≤ 0, max-min,
-min-max, max-times with weights ≤ 1, and truth values. It does not compute sums over paths. Values do not depend on the
-number of threads, nor on the order in which vertices are settled. The order of the edges decides which of several best
-paths is found.
+`semiring.kernels.cpu.dijkstra_loops` states the sources and the cost. The algorithm accepts any semiring whose ⊕
+selects, if no weight improves on 1̄ (`never_improves`). These are min-plus with weights ≥ 0, max-plus with weights ≤ 0,
+max-min, min-max, max-times with weights ≤ 1, and truth values. It does not compute sums over paths. Values do not
+depend on the number of threads, nor on the order in which vertices are settled. The order of the edges decides which of
+several best paths is found.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 The row of a vertex is the union of the rows of its edges' heads. On a GPU, where products are a thousand times as fast,
 blocks of pivots are eliminated in the order of the components.
 
-Sources: `semiring.kernels.graphs.reachability`. Cost: a search for the components. If edges are few, the cost is also a
-pass over a row of n bits for every edge between components, with a workspace of some 512 bytes a component. If edges
+Sources: `semiring.kernels.graphs.reachable_bits`. Cost: a search for the components. If edges are few, the cost is also
+a pass over a row of n bits for every edge between components, with a workspace of some 512 bytes a component. If edges
 are many, the cost is a pass for every edge that no other path replaces (some n log n in a random graph). The workspace
 is then another matrix of bits, for the components. If there are too many such edges, R-Kleene closes the matrix.
 Results are exact.
@@ -74,7 +74,7 @@ def _close_by_joins(components: Components, threads: int, engine: Engine, words:
         if dual:
             np.invert(words, out=words)
         return
-    from semiring.kernels.graphs.reachability import join_rows
+    from semiring.kernels.graphs.reachable_bits import join_rows
 
     max_words = int(_MAX_JOINS * n**3 / (_PAIRS_PER_WORD * max(1, width)))
     if A is not words:
@@ -92,7 +92,7 @@ def _close_by_joins(components: Components, threads: int, engine: Engine, words:
 
 def _close_by_searches(components: Components, words: Array, threads: int) -> None:
     """Write the reflexive closure of the edge lists into words, whose old values are not read."""
-    from semiring.kernels.graphs.reachability import TARGETS, condense, reach_targets, write_target_bits
+    from semiring.kernels.graphs.reachable_bits import TARGETS, condense, reach_targets, write_target_bits
 
     assert components.lists is not None
     n = words.shape[0]

@@ -1,8 +1,8 @@
 """Compute bottlenecks of an undirected graph from a spanning tree, if ⊕ and ⊗ are join and meet of one order.
 
 The tree comes from Prim's algorithm on the host, and from Borůvka's on a GPU. Sources:
-`semiring.kernels.graphs.spanning_tree`. Cost: O(n²), which is some passes over the matrix, log n of them on a GPU. The
-workspace is O(n), n log n on a GPU. The module does not compute pivots for predecessors. Entries of the result are
+`semiring.kernels.graphs.spanning_forest`. Cost: O(n²), which is some passes over the matrix, log n of them on a GPU.
+The workspace is O(n), n log n on a GPU. The module does not compute pivots for predecessors. Entries of the result are
 entries of the matrix, and equal those of any other method. Where 0.0 and -0.0 meet, either may be the result.
 """
 
@@ -20,7 +20,7 @@ __all__ = ["SPANNING_TREE", "spanning_tree"]
 
 def spanning_tree(engine: Engine, D: Array, A: Array) -> None:
     """Compute D ← A* (n, n) for a symmetric A."""
-    from semiring.kernels.graphs.spanning_tree import fill_bottlenecks, order_forest, spanning_forest
+    from semiring.kernels.graphs.spanning_forest import fill_bottlenecks, order_forest, spanning_forest
 
     plan, n, graphs = engine.plan, A.shape[0], engine.capabilities.graphs
     largest = plan.semiring.add.expression.op == "max"

@@ -34,7 +34,7 @@ def check_entries(array: Array, semiring: Semiring, name: str = "A") -> Scan:
     a MiB of workspace. An array on a GPU is read there, and the call waits for the result.
     """
     if type(array) is not np.ndarray and is_device_array(array):
-        from semiring.kernels.cuda.entries.scan import scan_array
+        from semiring.kernels.cuda.entries.entry_scan import scan_array
 
         return scan_array(array, semiring, name)
     rule = rule_for(semiring, array.dtype)
@@ -82,7 +82,7 @@ def check_operands(semiring: Semiring, arrays: Mapping[str, Array]) -> list[Scan
     """Scan several arrays as `check_entries` does, with one wait for all arrays on a GPU."""
     if not any(map(is_device_array, arrays.values())):
         return [check_entries(array, semiring, name) for name, array in arrays.items()]
-    from semiring.kernels.cuda.entries.scan import scan_arrays
+    from semiring.kernels.cuda.entries.entry_scan import scan_arrays
 
     result = scan_arrays(semiring, {name: array for name, array in arrays.items() if is_device_array(array)})
     return [result[name] if name in result else check_entries(array, semiring, name) for name, array in arrays.items()]

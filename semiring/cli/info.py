@@ -18,7 +18,7 @@ from semiring.arrays.device import load_cupy
 from semiring.cli.common import Report
 from semiring.errors import DeviceError, SemiringError
 from semiring.kernels import BACKENDS, DEVICE_BACKENDS, get_backend
-from semiring.kernels.disk import cache_folder, refusal
+from semiring.kernels.code_store import cache_folder, refusal
 from semiring.threads import get_threads
 
 __all__ = ["run", "version"]

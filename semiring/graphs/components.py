@@ -152,7 +152,7 @@ def edge_words(A: Array, no_edge: Any, threads: int | None = None) -> Array:
 
     The edges are the entries that differ from ``no_edge``.
     """
-    from semiring.kernels.graphs.scan import mark_edges
+    from semiring.kernels.graphs.edge_scan import mark_edges
 
     n, entries, absent = A.shape[0], as_unsigned(A), bits_of(no_edge, A.dtype)
     words = np.empty((n, -(-n // WORD)), np.uint32)
@@ -180,7 +180,7 @@ def _components_of_bits(words: Array, n: int, threads: int | None) -> Components
 
 def _compressed_rows(words: Array, max_edges: int, threads: int | None) -> tuple[Array, Array] | None:
     """Return the edges as compressed rows (n + 1,) and (m,), or None if a strip of rows exceeds ``max_edges``."""
-    from semiring.kernels.graphs.scan import list_edges
+    from semiring.kernels.graphs.edge_scan import list_edges
 
     result: dict[int, tuple[Array, Array]] = {}
 
@@ -199,7 +199,7 @@ def strong_components_of_lists(starts: Array, heads: Array) -> Components:
     """Return the strong components of a graph whose edges are compressed rows, (n + 1,) and (m,)."""
     if len(starts) < 2:
         return _single_component(0)
-    from semiring.kernels.graphs.components import components_of_lists
+    from semiring.kernels.graphs.component_search import components_of_lists
 
     return _group_vertices(*components_of_lists(starts, heads))
 
@@ -210,7 +210,7 @@ def reachable_fraction(components: Components, starts: Array, heads: Array) -> f
     ``starts`` (n + 1,) and ``heads`` (m,) are the edges as compressed rows. The fraction is exact for up to 512
     vertices. For more vertices it is an estimate from 512 targets, spread over the order of the components.
     """
-    from semiring.kernels.graphs.reachability import TARGETS, condense, reach_targets
+    from semiring.kernels.graphs.reachable_bits import TARGETS, condense, reach_targets
 
     n = len(components.order)
     _, begins, ends = condense(starts, heads, components.order, components.bounds)
@@ -229,7 +229,7 @@ def strong_components_of_words(words: Array, n: int, threads: int | None = None)
     """
     if n == 0:
         return _single_component(n)
-    from semiring.kernels.graphs.components import components_of_words, is_strongly_connected
+    from semiring.kernels.graphs.component_search import components_of_words, is_strongly_connected
 
     if is_strongly_connected(words, n, _SWEEPS):
         return _single_component(n)

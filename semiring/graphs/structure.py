@@ -185,7 +185,7 @@ def analyze_sparse(matrix: Any) -> Structure | None:
 
 def _make_pattern(words: Any, edges: int) -> Pattern:
     """Return the pattern of packed edges, whose number is ``edges``."""
-    from semiring.kernels.graphs.scan import list_edges
+    from semiring.kernels.graphs.edge_scan import list_edges
     from semiring.sparse.symbolic import Pattern
 
     return Pattern(len(words), *list_edges(words, edges))
@@ -197,7 +197,7 @@ def _scan_edges(A: Any, no_edge: Any, threads: int) -> tuple[Any, int | None, An
     The bits are None if there are many edges of several weights. The number is None if it is more than n² / `FEW`. The
     weight is None if the weights differ.
     """
-    from semiring.kernels.graphs.scan import find_first_edge, mark_edges
+    from semiring.kernels.graphs.edge_scan import find_first_edge, mark_edges
 
     entries, absent, n = as_unsigned(A), bits_of(no_edge, A.dtype), A.shape[0]
     has_edge, bits = find_first_edge(entries, absent, 0)
@@ -222,7 +222,7 @@ def _scan_edges(A: Any, no_edge: Any, threads: int) -> tuple[Any, int | None, An
 
 def _is_symmetric_matrix(A: Any, threads: int) -> bool:
     """Return whether A and its transpose are bitwise identical."""
-    from semiring.kernels.graphs.scan import is_mirrored
+    from semiring.kernels.graphs.edge_scan import is_mirrored
 
     entries, n = as_unsigned(A), A.shape[0]
     differ: list[bool] = []

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from semiring.kernels import LOAD_TIME, disk
+from semiring.kernels import LOAD_TIME, code_store
 
 __all__ = ["KERNELS", "Source", "constants", "find_sources", "fingerprint", "parse"]
 
@@ -58,7 +58,7 @@ def fingerprint(modules: tuple[str, ...], versions: object) -> str | None:
 
     Return None if no folder stores kernels, if a source cannot be read, or if a source is newer than the running code.
     """
-    if not disk.is_enabled():
+    if not code_store.is_enabled():
         return None
     try:
         code = _digest(modules)
@@ -72,7 +72,7 @@ def _digest(modules: tuple[str, ...]) -> str:
     snapshot = dict(_known_sources())
     sources = find_sources(modules)
     if _known_sources() != snapshot:
-        disk.save(_own_version(), str(_FOLDER), _known_sources(), kind=disk.DIGESTS)
+        code_store.save(_own_version(), str(_FOLDER), _known_sources(), kind=code_store.DIGESTS)
     code = [(name, source.digest) for name, source in sources.items()]
     return hashlib.sha256(repr((sorted(code), sorted(constants(sources)))).encode()).hexdigest()
 
@@ -158,7 +158,7 @@ def _source(module: str) -> Source:
 @cache
 def _known_sources() -> dict[str, tuple[str, Source]]:
     """Return the digest of the content and the source of each module that earlier processes parsed."""
-    return disk.load(_own_version(), str(_FOLDER), dict, kind=disk.DIGESTS) or {}
+    return code_store.load(_own_version(), str(_FOLDER), dict, kind=code_store.DIGESTS) or {}
 
 
 @cache

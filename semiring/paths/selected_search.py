@@ -106,9 +106,9 @@ class _DijkstraGraph:
 
 
 def _transpose(s: Searches) -> tuple[Array, Array, Array]:
-    from semiring.kernels.cpu.elimination import symbolic
+    from semiring.kernels.cpu.elimination import elimination_trees
 
-    reversed_edges: tuple[Array, Array, Array] = symbolic.transpose_rows(s.starts, s.heads)
+    reversed_edges: tuple[Array, Array, Array] = elimination_trees.transpose_rows(s.starts, s.heads)
     return reversed_edges
 
 

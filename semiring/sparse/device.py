@@ -227,8 +227,8 @@ def _tree_depths(parents: Array) -> Array:
 
 def _kernel(plan: KernelPlan, name: str, *defines: str) -> Any:
     """Return a kernel of ``elimination.cu`` for the arithmetic of a plan."""
+    from semiring.kernels.cuda.closing.kernel_text import arithmetic_of
     from semiring.kernels.cuda.closing.modules import compile_kernel
-    from semiring.kernels.cuda.closing.sources import arithmetic_of
 
     return compile_kernel(_FILE, name, arithmetic_of(plan), defines)
 

@@ -22,7 +22,7 @@ from semiring.errors import DomainError, DTypeError, ShapeError, TooLargeError
 from semiring.graphs.components import has_compiled_loops
 from semiring.io.inputs import DEFAULT_READING, Reading, convert_input, list_edges
 from semiring.io.network import symmetrize, weighted_edges
-from semiring.kernels.cpu.elimination import symbolic
+from semiring.kernels.cpu.elimination import elimination_trees
 from semiring.sparse.symbolic import Pattern
 
 __all__ = ["SparseEntries", "check_values", "edges_of"]
@@ -145,7 +145,7 @@ def _read_lists(
     if not is_edge.all():
         rows, columns, values = rows[is_edge], columns[is_edge], values[is_edge]
     rows, columns = rows.astype(np.int32), columns.astype(np.int32)
-    starts, order = symbolic.compress_rows(n, rows, columns)
+    starts, order = elimination_trees.compress_rows(n, rows, columns)
     rows, columns, values = rows[order], columns[order], values[order]
     if not ((rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])).all():
         if warns_of_duplicates:

@@ -22,7 +22,7 @@ from semiring.errors import ShapeError, no_star
 from semiring.io.network import semiring_of
 from semiring.kernels import backend_for
 from semiring.kernels.cpu.codegen.scalars import ScalarSemiring
-from semiring.kernels.cpu.elimination import symbolic, triangular_solve
+from semiring.kernels.cpu.elimination import elimination_trees, triangular_solve
 from semiring.kernels.engine import Engine, make_plan
 from semiring.linalg import matmul
 from semiring.sparse.dense_solve import solve_dense
@@ -97,7 +97,7 @@ def fixed_point(
     if may_name_vertices(A) or is_sparse(A):
         edges = edges_of(A, algebra).require_eliminable()
         pattern = edges.pattern
-        order = symbolic.topological_order(pattern.starts, pattern.indices)
+        order = elimination_trees.topological_order(pattern.starts, pattern.indices)
         if order.size == pattern.n:
             return _sweep_acyclic(edges, order, b, algebra, transposed)
         _require_star(algebra)

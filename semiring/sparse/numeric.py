@@ -1,7 +1,7 @@
 """Compute the numbers of the factor of one matrix, by the fronts of its supernodes.
 
 Threads share the subtrees of small fronts. Each subtree is one compiled loop
-(`semiring.kernels.cpu.elimination.numeric`). The fronts above the subtrees come one after the other. R-Kleene and the
+(`semiring.kernels.cpu.elimination.fronts`). The fronts above the subtrees come one after the other. R-Kleene and the
 kernels of products reduce large fronts on all threads. The pattern alone decides the method of a front, so the bits do
 not depend on threads.
 """
@@ -19,7 +19,7 @@ from semiring.algorithms.rkleene import rkleene
 from semiring.kernels import backend_for
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu.codegen.scalars import ScalarSemiring
-from semiring.kernels.cpu.elimination import numeric as kernels
+from semiring.kernels.cpu.elimination import fronts as kernels
 from semiring.kernels.cpu.elimination.gathered_rows import folds_for
 from semiring.kernels.cpu.threads.pool import run_tasks
 from semiring.kernels.engine import Engine

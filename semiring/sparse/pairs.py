@@ -2,8 +2,8 @@
 
 If there are few ends, the label of each end is computed by a climb up the tree. Many ends share the supernodes above
 them, and their labels are computed from the root down, with the pivots of a supernode adjacent in memory
-(`semiring.kernels.cpu.elimination.pairs`). The operations of both algorithms are counted first, and the cheaper one
-runs.
+(`semiring.kernels.cpu.elimination.hub_labels`). The operations of both algorithms are counted first, and the cheaper
+one runs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from semiring import profiling
 from semiring.arrays.memory import free_memory
-from semiring.kernels.cpu.elimination import pairs as kernels
+from semiring.kernels.cpu.elimination import hub_labels as kernels
 from semiring.kernels.cpu.elimination.gathered_rows import dots_for
 from semiring.kernels.cpu.threads.pool import run_tasks
 from semiring.sparse.solve import TriangularSolves

@@ -1,4 +1,4 @@
-"""Find best paths by the entries of a factor, with the loops of `semiring.kernels.cpu.elimination.paths`."""
+"""Find best paths by the entries of a factor, with the loops of `semiring.kernels.cpu.elimination.factor_walks`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from semiring.errors import AlgebraError
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu.codegen.scalars import ScalarSemiring
-from semiring.kernels.cpu.elimination import numeric as elimination
-from semiring.kernels.cpu.elimination import paths as kernels
-from semiring.kernels.cpu.elimination import symbolic
+from semiring.kernels.cpu.elimination import elimination_trees
+from semiring.kernels.cpu.elimination import factor_walks as kernels
+from semiring.kernels.cpu.elimination import fronts as elimination
 from semiring.sparse.numeric import PivotError
 from semiring.sparse.symbolic import Analysis, FactorLayout
 
@@ -35,10 +35,10 @@ class OpenFactor:
         self.memory = np.full(layout.size, plan.zero, plan.dtype)
         elimination.scatter_values(values, layout.slots, self.memory)
         # `lists` holds, for each place, the supernodes whose rows include the place; `ends` delimits them.
-        supernodes = symbolic.rows_of(a.row_starts, a.rows.size)
+        supernodes = elimination_trees.rows_of(a.row_starts, a.rows.size)
         self.ends: Array
         self.ends, order = (
-            symbolic.compress_rows(a.n, a.rows, supernodes) if a.n else (np.zeros(1, np.int64), supernodes)
+            elimination_trees.compress_rows(a.n, a.rows, supernodes) if a.n else (np.zeros(1, np.int64), supernodes)
         )
         self.lists = supernodes[order]
         *_, need = a.tasks

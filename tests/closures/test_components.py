@@ -21,7 +21,7 @@ from semiring.graphs.components import (
 )
 from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan
-from semiring.kernels.graphs.scan import list_edges
+from semiring.kernels.graphs.edge_scan import list_edges
 
 
 def random_edges(rng, n):

@@ -257,8 +257,8 @@ def products(monkeypatch):
     }
     for name, module in fakes.items():
         monkeypatch.setitem(sys.modules, name, module)
-    monkeypatch.delitem(sys.modules, "semiring.kernels.cuda.product.operations", raising=False)
-    module = importlib.import_module("semiring.kernels.cuda.product.operations")
+    monkeypatch.delitem(sys.modules, "semiring.kernels.cuda.product.product_routes", raising=False)
+    module = importlib.import_module("semiring.kernels.cuda.product.product_routes")
     monkeypatch.setattr(module, "_STRIP", 4096)
     by_columns = lambda C: SimpleNamespace(is_column_major=C.strides[-1] > C.strides[-2])  # noqa: E731
     monkeypatch.setattr(module, "Placement", SimpleNamespace(of=by_columns))
@@ -269,7 +269,7 @@ def products(monkeypatch):
 
     monkeypatch.setattr(module, "_multiply", multiply)
     yield module, sizes
-    sys.modules.pop("semiring.kernels.cuda.product.operations")
+    sys.modules.pop("semiring.kernels.cuda.product.product_routes")
 
 
 @pytest.mark.parametrize("accumulate", [True, False])

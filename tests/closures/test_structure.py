@@ -622,8 +622,8 @@ def test_hops_of_what_a_sparse_matrix_stores(rng, of_few, monkeypatch, dtype):
 )
 def test_tiles_and_their_edges(rng, dtype):
     """Kernels for tiles of 16 rows and columns, or of 32 entries, are right at sizes that these do not divide."""
+    from semiring.kernels.graphs.edge_scan import is_mirrored, mark_edges
     from semiring.kernels.graphs.permutation import mirror_entries, transpose_entries
-    from semiring.kernels.graphs.scan import is_mirrored, mark_edges
 
     for n in (1, 15, 16, 17, 32, 33, 50):
         wide = rng.integers(0, 3, (2 * n, 2 * n)).astype(dtype)

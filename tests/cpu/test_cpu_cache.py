@@ -13,7 +13,7 @@ import platformdirs.unix
 import pytest
 
 import semiring as sr
-from semiring.kernels import disk
+from semiring.kernels import code_store
 from semiring.kernels.cpu.codegen import cache, native
 from semiring.kernels.definition import define
 from semiring.kernels.engine import make_plan
@@ -158,7 +158,7 @@ def test_without_a_home_folder_nothing_is_kept(monkeypatch):
     monkeypatch.setattr("platformdirs.PlatformDirs", Homeless)
     with pytest.raises(RuntimeError, match="no home folder"):
         cache.cache_folder()
-    assert not disk.is_enabled()
+    assert not code_store.is_enabled()
 
 
 def test_what_differs_in_code_differs_in_its_key():
@@ -219,8 +219,8 @@ def folder(tmp_path, monkeypatch, caplog):
     """Return a cache with one entry, and record warnings."""
     place = tmp_path / "cache"
     monkeypatch.setenv("SEMIRING_CACHE_DIR", str(place))
-    disk.save("f", "key", "state")
-    assert disk.load("f", "key", str) == "state"
+    code_store.save("f", "key", "state")
+    assert code_store.load("f", "key", str) == "state"
     caplog.set_level("WARNING", "semiring")
     return place
 
@@ -230,8 +230,8 @@ def is_refused(folder, caplog, reason):
     caplog.clear()
     unpickled = []
     for key in ("key", "key", "other"):
-        assert disk.load("f", key, unpickled.append) is None
-        disk.save("f", "other", "state")
+        assert code_store.load("f", key, unpickled.append) is None
+        code_store.save("f", "other", "state")
     said = f"compiled kernels are not cached in {folder}: {reason}"
     return unpickled == [] and [record.getMessage() for record in caplog.records] == [said]
 
@@ -251,8 +251,8 @@ def test_a_folder_that_others_can_write_to_is_refused(folder, caplog, mode):
     assert is_refused(folder, caplog, "users other than its owner may write to it")
     assert len(entries_of(folder)) == 1
     folder.chmod(0o700)
-    assert disk.load("f", "key", str) == "state", "a remedy is noticed"
-    disk.save("f", "other", "state")
+    assert code_store.load("f", "key", str) == "state", "a remedy is noticed"
+    code_store.save("f", "other", "state")
     assert len(entries_of(folder)) == 2
 
 
@@ -266,7 +266,7 @@ def test_a_folder_of_another_user_is_refused(folder, caplog, monkeypatch):
 @pytest.mark.parametrize("mode", [0o700, 0o755, 0o500, 0o1755])
 def test_a_folder_that_others_can_only_read_is_used(folder, mode):
     folder.chmod(mode)
-    assert disk.load("f", "key", str) == "state"
+    assert code_store.load("f", "key", str) == "state"
 
 
 @POSIX
@@ -277,12 +277,12 @@ def test_a_folder_is_made_for_its_owner_alone_in_one_that_is_everybodys(tmp_path
     monkeypatch.setenv("SEMIRING_CACHE_DIR", str(place))
     before = os.umask(0)
     try:
-        disk.save("f", "key", "state")
+        code_store.save("f", "key", "state")
     finally:
         os.umask(before)
     assert place.stat().st_mode & 0o777 == 0o700
     assert all(entry.stat().st_mode & 0o777 == 0o600 for entry in place.glob("*.kernel"))
-    assert disk.load("f", "key", str) == "state"
+    assert code_store.load("f", "key", str) == "state"
 
 
 @POSIX
@@ -296,11 +296,11 @@ def test_an_entry_that_others_could_have_written_is_a_miss(folder, monkeypatch, 
         entry.symlink_to(folder.parent / "elsewhere")
     else:
         entry.chmod({"group": 0o660, "everybody": 0o602}[wrong])
-    assert disk.load("f", "key", pytest.fail) is None
+    assert code_store.load("f", "key", pytest.fail) is None
     monkeypatch.undo()
     monkeypatch.setenv("SEMIRING_CACHE_DIR", str(folder))
-    disk.save("f", "key", "again")
-    assert disk.load("f", "key", str) == "again"
+    code_store.save("f", "key", "again")
+    assert code_store.load("f", "key", str) == "again"
 
 
 @POSIX
@@ -308,15 +308,15 @@ def test_a_link_to_a_folder_is_followed_where_it_is_of_this_user(folder, caplog,
     link = folder.parent / "link"
     link.symlink_to(folder)
     monkeypatch.setenv("SEMIRING_CACHE_DIR", str(link))
-    assert disk.load("f", "key", str) == "state"
-    disk.save("f", "other", "state")
+    assert code_store.load("f", "key", str) == "state"
+    code_store.save("f", "other", "state")
     assert len(entries_of(folder)) == 2
     if os.geteuid() == 0:
         os.chown(link, 54321, -1, follow_symlinks=False)
         assert is_refused(link, caplog, "it belongs to another user (54321)")
         os.chown(link, 0, -1, follow_symlinks=False)
     folder.chmod(0o777)
-    disk._warned_folders.clear()
+    code_store._warned_folders.clear()
     assert is_refused(link, caplog, "users other than its owner may write to it")
 
 
@@ -328,11 +328,11 @@ def test_what_root_keeps_is_read_by_all(monkeypatch):
         return os.stat_result((0o040000 | mode, 0, 0, 1, owner, 0, 0, 0, 0, 0))
 
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert disk._refusal_of(status(0, 0o755), status(1000, 0o700)) == ""
-    assert disk._refusal_of(status(0, 0o755), status(1001, 0o700)) == "it belongs to another user (1001)"
-    assert disk._refusal_of(status(0, 0o775)) == "users other than its owner may write to it"
+    assert code_store._refusal_of(status(0, 0o755), status(1000, 0o700)) == ""
+    assert code_store._refusal_of(status(0, 0o755), status(1001, 0o700)) == "it belongs to another user (1001)"
+    assert code_store._refusal_of(status(0, 0o775)) == "users other than its owner may write to it"
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert disk._refusal_of(status(1000, 0o700)) == "it belongs to another user (1000)", "root in a container, too"
+    assert code_store._refusal_of(status(1000, 0o700)) == "it belongs to another user (1000)", "root, too"
 
 
 @pytest.mark.full
@@ -369,10 +369,10 @@ def set_age(path, hours):
 
 def test_the_oldest_entries_go_when_the_folder_is_full(tmp_path, monkeypatch):
     monkeypatch.setenv("SEMIRING_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(disk, "LIMIT", 10_000)
-    monkeypatch.setattr(disk, "_save_count", 1)
+    monkeypatch.setattr(code_store, "LIMIT", 10_000)
+    monkeypatch.setattr(code_store, "_save_count", 1)
     for number in range(9):
-        disk.save("f", str(number), b"x" * 1000)
+        code_store.save("f", str(number), b"x" * 1000)
         set_age(
             next(path for path in tmp_path.glob("*.kernel") if time.time() - path.stat().st_mtime < 100), 20 - number
         )
@@ -380,31 +380,31 @@ def test_the_oldest_entries_go_when_the_folder_is_full(tmp_path, monkeypatch):
     set_age(tmp_path / ".crashed.part", 99)
     (tmp_path / ".begun.part").write_bytes(b"x" * 1000)
     (tmp_path / "of-someone-else").write_bytes(b"x" * 50_000)
-    assert disk.load("f", "0", bytes) == b"x" * 1000  # the oldest, used again
-    disk.prune(tmp_path)
-    left = [number for number in range(9) if disk.load("f", str(number), bytes)]
+    assert code_store.load("f", "0", bytes) == b"x" * 1000  # the oldest, used again
+    code_store.prune(tmp_path)
+    left = [number for number in range(9) if code_store.load("f", str(number), bytes)]
     assert left == [0, 4, 5, 6, 7, 8]
     assert {path.name for path in tmp_path.iterdir()} - entries_of(tmp_path) == {".begun.part", "of-someone-else"}
-    disk.prune(tmp_path)
+    code_store.prune(tmp_path)
     assert len(entries_of(tmp_path)) == 6, "nothing is removed below the limit"
 
 
 def test_a_process_looks_at_the_size_as_it_saves(tmp_path, monkeypatch):
     monkeypatch.setenv("SEMIRING_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(disk, "LIMIT", 40_000)
+    monkeypatch.setattr(code_store, "LIMIT", 40_000)
     for number in range(200):
-        disk.save("f", str(number), b"x" * 1000)
+        code_store.save("f", str(number), b"x" * 1000)
     assert 20 < len(entries_of(tmp_path)) < 60
-    assert disk.load("f", "199", bytes) == b"x" * 1000
+    assert code_store.load("f", "199", bytes) == b"x" * 1000
 
 
 def test_processes_that_prune_at_the_same_time(tmp_path):
     program = (
-        "import sys; from semiring.kernels import disk\n"
-        "disk.LIMIT, disk._SAVES_PER_PRUNING = 20_000, 1\n"
+        "import sys; from semiring.kernels import code_store\n"
+        "code_store.LIMIT, code_store._SAVES_PER_PRUNING = 20_000, 1\n"
         "for number in range(150):\n"
-        "    disk.save(sys.argv[1], str(number), b'x' * 1000)\n"
-        "    found = disk.load(sys.argv[1], str(number), bytes)\n"
+        "    code_store.save(sys.argv[1], str(number), b'x' * 1000)\n"
+        "    found = code_store.load(sys.argv[1], str(number), bytes)\n"
         "    assert found in (None, b'x' * 1000)\n"
     )
     environment = {**os.environ, "SEMIRING_CACHE_DIR": str(tmp_path)}
@@ -419,11 +419,11 @@ def test_a_function_keeps_its_cache():
     """If two threads request one entry at once, the first saves into the cache in which it looked."""
     import numba
 
-    from semiring.kernels.cpu.closing import blocks
+    from semiring.kernels.cpu.closing import pivot_loops
     from semiring.kernels.cpu.codegen.jit import KernelCache, cache_on_disk
     from semiring.kernels.cpu.codegen.numba_internals import get_cache
 
-    function = numba.njit(blocks.close_each.py_func)
+    function = numba.njit(pivot_loops.close_each.py_func)
     first = get_cache(cache_on_disk(function))
     assert isinstance(first, KernelCache)
     assert get_cache(cache_on_disk(function)) is first

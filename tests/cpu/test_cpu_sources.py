@@ -23,7 +23,7 @@ from numba.core.typing.templates import builtin_registry
 from numba.extending import _Intrinsic
 
 import semiring as sr
-from semiring.kernels import disk, sources
+from semiring.kernels import code_store, sources
 from semiring.kernels.cpu.bits import loops as bits
 from semiring.kernels.cpu.closing.eliminate import build_eliminate
 from semiring.kernels.cpu.codegen import cache as kept
@@ -429,7 +429,7 @@ def test_nothing_is_read_where_nothing_is_kept(copy, monkeypatch):
 def test_digests_of_sources_are_kept_by_their_content(copy, tmp_path, monkeypatch):
     sources._known_sources.cache_clear()
     before = fingerprints()
-    (entry,) = (tmp_path / "cache").glob(f"*.{disk.DIGESTS}")
+    (entry,) = (tmp_path / "cache").glob(f"*.{code_store.DIGESTS}")
     sources._known_sources.cache_clear()
     parsed = []
     original = sources.parse

@@ -14,7 +14,7 @@ from tiers import full, quick
 import semiring as sr
 from semiring.errors import DomainError
 from semiring.kernels.cpu import CpuBackend
-from semiring.kernels.cpu.product import log_sums, log_vectors
+from semiring.kernels.cpu.product import log_products, log_vectors
 from semiring.kernels.cpu.threads.pool import run_tasks
 from semiring.kernels.engine import make_plan
 
@@ -66,7 +66,7 @@ def errors(actual, expected, dtype):
 
 
 def log_product(A, B, C=None, threads=1):
-    assert log_sums.can_multiply(make_plan(sr.log_plus, A.dtype), len(B))
+    assert log_products.can_multiply(make_plan(sr.log_plus, A.dtype), len(B))
     plan, result = make_plan(sr.log_plus, A.dtype, threads=threads), np.empty((A.shape[0], B.shape[1]), A.dtype)
     if C is None:
         CpuBackend().multiply(plan, result, A, B)
@@ -170,9 +170,9 @@ def test_huge_entries_cost_their_rows_and_columns_alone(rng, dtype, monkeypatch)
     usual = log_product(A, B)
     A[3, 5], A[40, 7], B[11, 13], B[60, 80] = 1e6, 3e30, 1e25, 9e5
     pairs = []
-    multiply = log_sums.log_lines.multiply
+    multiply = log_products.log_lines.multiply
     monkeypatch.setattr(
-        log_sums.log_lines,
+        log_products.log_lines,
         "multiply",
         lambda A, B, threads: (pairs.append(A.shape[0] * B.shape[1]), multiply(A, B, threads))[1],
     )
@@ -332,9 +332,9 @@ def test_float64_of_1024_terms(rng, name):
 @pytest.mark.full
 def test_other_semirings_and_few_terms_are_left_to_their_kernels():
     own = sr.Semiring("own", sr.log_plus.add.expression.text, "x + y", -INF, 0)
-    assert log_sums.can_multiply(make_plan(own, "float32"), 64)
+    assert log_products.can_multiply(make_plan(own, "float32"), 64)
     for semiring, k in ((sr.max_plus, 64), (sr.log_plus, 5)):
-        assert not log_sums.can_multiply(make_plan(semiring, "float32"), k)
+        assert not log_products.can_multiply(make_plan(semiring, "float32"), k)
 
 
 @pytest.mark.full
@@ -573,12 +573,12 @@ def test_small_products_have_the_bits_of_large_ones(rng, name, dtype, k):
     backend, plan = CpuBackend(), make_plan(sr.log_plus, dtype, threads=2)
     for accumulate in (0, 1):
         small, large = C.copy(), C.copy()
-        log_sums.multiply(backend, plan, small, A, B, accumulate)
+        log_products.multiply(backend, plan, small, A, B, accumulate)
         for b in range(4):
-            log_sums.multiply_by(backend, plan, large[b], A[b], log_sums.RightOperand(B[b], 2), accumulate)
+            log_products.multiply_by(backend, plan, large[b], A[b], log_products.RightOperand(B[b], 2), accumulate)
         np.testing.assert_array_equal(small, large)
         turned = np.asfortranarray(C)
-        log_sums.multiply(backend, plan, turned, A[:, ::-1][:, ::-1], np.asfortranarray(B), accumulate)
+        log_products.multiply(backend, plan, turned, A[:, ::-1][:, ::-1], np.asfortranarray(B), accumulate)
         np.testing.assert_array_equal(turned, large)
 
 
@@ -587,7 +587,7 @@ def test_finite_entries_below_the_range_stay_in_the_loop_over_a_stack(rng, monke
     A, B = normal(rng, 5, 20, 30).astype(np.float32), normal(rng, 5, 30, 40).astype(np.float32)
     A[rng.random(A.shape) < 0.5] = -1e9
     expected = np.logaddexp.reduce(A.astype(float)[..., None] + B[:, None], axis=2)
-    monkeypatch.setattr(log_sums, "multiply_by", None)
+    monkeypatch.setattr(log_products, "multiply_by", None)
     np.testing.assert_allclose(sr.matmul(A, B, "log_plus"), expected, rtol=4 * 2.0**-23, atol=4 * 2.0**-23)
 
 
@@ -597,7 +597,7 @@ def test_blocks_of_columns_are_narrower_where_many_rows_are_packed(rng, monkeypa
     A, B = normal(rng, 40, 300).astype(np.float32), normal(rng, 300, 900).astype(np.float32)
     A[5] *= 3e4
     expected = log_product(A, B)
-    monkeypatch.setattr(log_sums, "_PACKED_ENTRIES", 1)
+    monkeypatch.setattr(log_products, "_PACKED_ENTRIES", 1)
     usual = np.delete(np.arange(40), 5)
     np.testing.assert_array_equal(log_product(A, B)[usual], expected[usual])
     assert errors(log_product(A, B)[5:6, ::90], exact(A[5:6], B[:, ::90]), "float32").max() <= BOUND["float32"]

@@ -13,7 +13,7 @@ import pytest
 from semiring import CATALOGUE
 from semiring.algebra.expressions import parse
 from semiring.errors import DeviceError
-from semiring.kernels import disk, sources
+from semiring.kernels import code_store, sources
 from semiring.kernels.cuda.compile import cubins
 from semiring.kernels.cuda.product import tiles
 from semiring.kernels.cuda.product.calls import call_for, format_of
@@ -357,7 +357,7 @@ def test_a_damaged_entry_is_a_miss(builds, tmp_path):
         entry.write_bytes(damaged)
         assert cubins.cubin(product, tile, "sm_90a") == right
     assert len(builds) == 5
-    disk.save(cubins.fingerprint(), f"{product!r}\n{tile!r}\nsm_90a", ["no kernel"])  # whole, and nothing we wrote
+    code_store.save(cubins.fingerprint(), f"{product!r}\n{tile!r}\nsm_90a", ["no kernel"])  # whole, but not ours
     assert cubins.cubin(product, tile, "sm_90a") == right
     assert len(builds) == 6
 

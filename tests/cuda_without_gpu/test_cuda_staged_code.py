@@ -13,13 +13,13 @@ from machine_code import compile_for
 from tiers import full
 
 from semiring import CATALOGUE
-from semiring.kernels.cuda.closing import stacks
+from semiring.kernels.cuda.closing import staged_stacks
 from semiring.kernels.cuda.closing.blocks import block_kernel
+from semiring.kernels.cuda.closing.kernel_text import arithmetic_of, source
 from semiring.kernels.cuda.closing.look_ahead import FILE, look_ahead_shape
 from semiring.kernels.cuda.closing.papers.launches import KERNELS
-from semiring.kernels.cuda.closing.sources import arithmetic_of, source
 from semiring.kernels.cuda.entries import elementwise as device_kernels
-from semiring.kernels.cuda.entries import passes, scan
+from semiring.kernels.cuda.entries import entry_scan, passes
 from semiring.kernels.cuda.listing import disassemble, find_disassembler
 from semiring.kernels.engine import make_plan
 
@@ -125,9 +125,8 @@ def test_other_architectures(target):
         for registers, spills in compile_kernels(file, ours, defines, target)[1].values():
             assert registers <= 255
             assert spills == 0
-    assert all(
-        spills <= 16 for _, spills in compile_kernels(stacks.FILE, ours, stacks.defines(ours), target)[1].values()
-    )
+    _, kernels = compile_kernels(staged_stacks.FILE, ours, staged_stacks.defines(ours), target)
+    assert all(spills <= 16 for _, spills in kernels.values())
     for n in (64, 128):
         chosen = block_kernel(n, ours)
         _, kernels = compile_kernels(chosen.file, ours, chosen.defines, target)
@@ -169,7 +168,7 @@ def test_the_fronts_and_sweeps_of_a_factor(name, dtype, defines):
 @pytest.mark.full
 def test_the_look_at_the_entries():
     """The kernels of the scan work on the bits of elements, and do not depend on the semiring."""
-    text = Path(scan.__file__).with_name("scan.cu").read_text("utf-8")
+    text = Path(entry_scan.__file__).with_name("scan.cu").read_text("utf-8")
     _, log = compile_for("sm_90a", text, ("-std=c++17",))
     assert len(re.findall(r"Used (\d+) registers", log)) == 8
     assert set(re.findall(r"(\d+) bytes spill", log)) == {"0"}
@@ -261,11 +260,11 @@ def test_close_block(name, dtype, n, pivots):
 )
 def test_stacks(name, dtype, expected, spills):
     ours = arithmetic(name, dtype)
-    cubin, kernels = compile_kernels(stacks.FILE, ours, stacks.defines(ours))
+    cubin, kernels = compile_kernels(staged_stacks.FILE, ours, staged_stacks.defines(ours))
     blocks = 2 if dtype == "float64" else 4
     assert all(registers <= 65_536 // 256 // blocks for registers, _ in kernels.values())
     assert all(spilled <= spills for _, spilled in kernels.values())
-    assert stacks.shared_bytes(make_plan(CATALOGUE[name], dtype).dtype.itemsize) <= (227 << 10) // blocks
+    assert staged_stacks.shared_bytes(make_plan(CATALOGUE[name], dtype).dtype.itemsize) <= (227 << 10) // blocks
     code = instructions(cubin)
     assert all(code[instruction] >= count for instruction, count in expected.items())
     assert code["LDGSTS"] >= 4  # the copies are asynchronous

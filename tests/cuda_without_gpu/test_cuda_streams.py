@@ -18,7 +18,7 @@ from semiring.errors import DeviceError
 from semiring.kernels.cuda import CudaBackend
 from semiring.kernels.cuda.closing import barriers, limits, modules
 from semiring.kernels.cuda.closing import look_ahead as kernels
-from semiring.kernels.cuda.closing.sources import arithmetic_of
+from semiring.kernels.cuda.closing.kernel_text import arithmetic_of
 from semiring.kernels.engine import Engine, make_plan
 
 

@@ -22,8 +22,8 @@ import semiring as sr
 from semiring.arrays import device as memory
 from semiring.arrays.entries import check_entries
 from semiring.errors import DeviceError, DivergenceWarning, DomainError, DTypeError, SuspiciousWeightsWarning
-from semiring.kernels.cuda.entries import scan as device_look
-from semiring.kernels.cuda.entries.scan import MemoryOrder, key_of
+from semiring.kernels.cuda.entries import entry_scan as device_look
+from semiring.kernels.cuda.entries.entry_scan import MemoryOrder, key_of
 from semiring.kernels.cuda.product import entrywise
 from semiring.linalg.dispatch import overlaps
 

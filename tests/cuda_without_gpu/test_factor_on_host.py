@@ -12,7 +12,7 @@ from tiers import full
 
 import semiring as sr
 from semiring.errors import DivergenceError, NegativeCycleError, NoPathError
-from semiring.kernels.cuda.closing.sources import arithmetic_of, source
+from semiring.kernels.cuda.closing.kernel_text import arithmetic_of, source
 from semiring.sparse import device as on_device
 from semiring.sparse import factorization, symbolic
 

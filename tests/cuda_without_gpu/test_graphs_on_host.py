@@ -14,7 +14,7 @@ from machine_code import compile_for
 
 import semiring as sr
 from semiring.kernels import cuda as folder
-from semiring.kernels.graphs.spanning_tree import order_forest
+from semiring.kernels.graphs.spanning_forest import order_forest
 
 SOURCE = (Path(folder.__file__).parent / "graphs.cu").read_text("utf-8")
 ENTRIES = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "unsigned long long"}
@@ -49,12 +49,12 @@ class Library(ModuleType):
 
 @pytest.fixture
 def graphs(monkeypatch, kernel_cache):
-    """Return `semiring.kernels.cuda.graphs` on arrays of the host."""
+    """Return `semiring.kernels.cuda.graph_kernels` on arrays of the host."""
     library = Library("cupy")
     library.asarray = lambda x: to_device(np.array(x))
     monkeypatch.setitem(sys.modules, "cupy", library)
-    monkeypatch.delitem(sys.modules, "semiring.kernels.cuda.graphs", raising=False)
-    module = import_module("semiring.kernels.cuda.graphs")
+    monkeypatch.delitem(sys.modules, "semiring.kernels.cuda.graph_kernels", raising=False)
+    module = import_module("semiring.kernels.cuda.graph_kernels")
 
     def kernel(name, itemsize, kind, device):
         key = itemsize, kind
@@ -76,7 +76,7 @@ def graphs(monkeypatch, kernel_cache):
     monkeypatch.setattr(module, "max_shared_memory", lambda: 2000)  # bytes: rows of 600 entries do not fit
     monkeypatch.setattr(module, "set_bits", set_bits)
     yield module
-    sys.modules.pop("semiring.kernels.cuda.graphs")
+    sys.modules.pop("semiring.kernels.cuda.graph_kernels")
 
 
 def matrix(rng, n, dtype, density, *, symmetric=False, padding=3):

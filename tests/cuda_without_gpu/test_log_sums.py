@@ -10,7 +10,7 @@ import pytest
 from cuda_on_host import HostKernels, needs_compiler
 from machine_code import compile_for
 
-from semiring.kernels.cuda.closing.sources import text_of
+from semiring.kernels.cuda.closing.kernel_text import text_of
 
 needs_nvrtc = pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in ("cuda", "nvidia")),

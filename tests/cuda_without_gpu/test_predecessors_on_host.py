@@ -14,7 +14,7 @@ from trees import check, zero_of
 from semiring.algebra.catalogue import as_semiring
 from semiring.closures import closure
 from semiring.kernels.contract import NO_PREDECESSOR
-from semiring.kernels.cuda.closing.sources import arithmetic_of, source
+from semiring.kernels.cuda.closing.kernel_text import arithmetic_of, source
 from semiring.kernels.engine import make_plan
 from semiring.kernels.tolerance import tolerance_for
 

@@ -18,8 +18,8 @@ from tiers import full
 from semiring import CATALOGUE, Semiring
 from semiring.kernels.contract import Status
 from semiring.kernels.cuda.closing import look_ahead as kernels
-from semiring.kernels.cuda.closing import stacks
-from semiring.kernels.cuda.closing.sources import source
+from semiring.kernels.cuda.closing import staged_stacks
+from semiring.kernels.cuda.closing.kernel_text import source
 from semiring.kernels.engine import make_plan
 from semiring.kernels.reference import ReferenceBackend
 
@@ -66,15 +66,15 @@ def host(monkeypatch):
     def prepared(function, blocks, threads, parameters, shared_bytes):
         return PreparedOnHost(function, blocks, threads, parameters)
 
-    monkeypatch.setattr(stacks, "compile_kernel", kernel)
-    monkeypatch.setattr(stacks, "PreparedLaunch", prepared)
-    monkeypatch.setattr(stacks, "current_device", lambda: 0)
+    monkeypatch.setattr(staged_stacks, "compile_kernel", kernel)
+    monkeypatch.setattr(staged_stacks, "PreparedLaunch", prepared)
+    monkeypatch.setattr(staged_stacks, "current_device", lambda: 0)
     cuda = SimpleNamespace(get_current_stream=nullcontext)
     cupy = SimpleNamespace(cuda=cuda, full=lambda *given: np.full(*given).view(OnHost))
     monkeypatch.setitem(sys.modules, "cupy", cupy)
-    stacks._launches.cache_clear()
+    staged_stacks._launches.cache_clear()
     yield seen
-    stacks._launches.cache_clear()
+    staged_stacks._launches.cache_clear()
     OnHost.arrays_by_address.clear()
 
 
@@ -122,7 +122,7 @@ def test_stacks(host, rng, name, dtype, count, n, launches):
     stack = stack_of(rng, name, dtype, count, n) if count else np.empty((0, n, n), dtype)
     for host.backwards in (False, True):
         found = aligned_copy(stack)
-        stacks.close_stack(plan, found)
+        staged_stacks.close_stack(plan, found)
         np.testing.assert_array_equal(found, close(plan, stack))
         assert len(host.launches) == launches
         host.launches.clear()
@@ -137,10 +137,10 @@ def test_the_same_bits_in_every_order_and_company(host, rng):
     results = []
     for host.backwards in (False, True):
         found = aligned_copy(stack)
-        stacks.close_stack(plan, found)
+        staged_stacks.close_stack(plan, found)
         results.append(found)
     alone = aligned_copy(stack[2:3])
-    stacks.close_stack(plan, alone)
+    staged_stacks.close_stack(plan, alone)
     assert results[0].tobytes() == results[1].tobytes()
     assert alone.tobytes() == results[0][2:3].tobytes()
 
@@ -151,7 +151,7 @@ def test_every_layout_and_parts(host, rng, monkeypatch):
     plan = make_plan(CATALOGUE["min_plus"], "float32", nonnegative=True)
     stack = stack_of(rng, "min_plus", "float32", 3, 128)
     expected = close(plan, stack)
-    monkeypatch.setattr(stacks, "_COPIES", 2 * 128 * 128 * 4)
+    monkeypatch.setattr(staged_stacks, "_COPIES", 2 * 128 * 128 * 4)
     wide = aligned_copy(np.zeros((3, 130, 140), np.float32))
     for view, copied in (
         (wide[:, :128, :128], False),
@@ -162,7 +162,7 @@ def test_every_layout_and_parts(host, rng, monkeypatch):
     ):
         view[...] = stack
         host.launches.clear()
-        stacks.close_stack(plan, view)
+        staged_stacks.close_stack(plan, view)
         np.testing.assert_array_equal(view, expected)
         assert host.launches.count("first_pivots") == (2 if copied else 1)
 
@@ -171,18 +171,18 @@ def test_every_layout_and_parts(host, rng, monkeypatch):
 @pytest.mark.parametrize("n", [70, 128])
 def test_the_first_pivot_without_a_star_is_named(host, n, monkeypatch):
     host.looks = False
-    monkeypatch.setattr(stacks, "_COPIES", 2 * 128 * 128 * 4)  # so the last matrix is a part of its own
+    monkeypatch.setattr(staged_stacks, "_COPIES", 2 * 128 * 128 * 4)  # so the last matrix is a part of its own
     plan = make_plan(CATALOGUE["max_times"], "float32")
     stack = np.zeros((3, n, n), np.float32)
     for vertex, numbered in ((66, 2 * n + 66), (3, 2 * n + 3)):
         stack[2, vertex, vertex] = 2
         word = aligned_copy(np.array([-1], np.int32))
-        stacks.close_stack(replace(plan, status=Status(word=word)), aligned_copy(stack))
+        staged_stacks.close_stack(replace(plan, status=Status(word=word)), aligned_copy(stack))
         assert word[0] == numbered
     stack[1, 68, 68] = 2
-    stacks.close_stack(replace(plan, status=Status(word=word)), aligned_copy(stack))
+    staged_stacks.close_stack(replace(plan, status=Status(word=word)), aligned_copy(stack))
     assert word[0] == n + 68
-    stacks.close_stack(plan, aligned_copy(stack))  # the caller need not read the word
+    staged_stacks.close_stack(plan, aligned_copy(stack))  # the caller need not read the word
 
 
 @pytest.mark.full
@@ -237,7 +237,7 @@ def test_a_candidate_that_is_undefined_is_dropped(host, rng, name):
     stack = rng.choice([np.inf, -np.inf, 1, 2, 3], (1, n, n))
     stack[0][np.tri(n, dtype=bool)] = plan.zero  # no cycle
     found = aligned_copy(stack)
-    stacks.close_stack(plan, found)
+    staged_stacks.close_stack(plan, found)
     np.testing.assert_array_equal(found, close(plan, stack))
     assert not np.isnan(found).any()
 
@@ -248,6 +248,6 @@ def test_a_star_that_is_not_one(host, rng):
     plan = make_plan(strict, "float32")
     stack = rng.integers(1, 1000, (2, 130, 130)).astype(np.float32)
     found = aligned_copy(stack)
-    stacks.close_stack(plan, found)
+    staged_stacks.close_stack(plan, found)
     np.testing.assert_array_equal(found, close(plan, stack))
     assert not host.races

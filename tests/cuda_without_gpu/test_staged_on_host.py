@@ -14,9 +14,9 @@ from tiers import full
 from semiring import CATALOGUE, Semiring
 from semiring.algorithms.methods import method_named
 from semiring.kernels.cuda.closing.blocks import block_kernel
+from semiring.kernels.cuda.closing.kernel_text import arithmetic_of, source
 from semiring.kernels.cuda.closing.look_ahead import FILE, LookAheadTiles
 from semiring.kernels.cuda.closing.papers.launches import KERNELS, METHODS, Closing, count_launches
-from semiring.kernels.cuda.closing.sources import arithmetic_of, source
 from semiring.kernels.engine import make_plan
 from semiring.kernels.reference import ReferenceBackend
 

@@ -24,7 +24,7 @@ def tensor_cores(monkeypatch):
     """Send products of every size to the tensor cores, and record the shapes of the operands."""
     from semiring.kernels.cuda.closing.modules import current_device
     from semiring.kernels.cuda.compile.loading import architecture
-    from semiring.kernels.cuda.product import bit_kernels, bit_products, operations
+    from semiring.kernels.cuda.product import bit_kernels, bit_products, product_routes
 
     if architecture(current_device()) != bit_kernels.TARGET:
         pytest.skip("the tensor cores of this GPU have no products of bits")
@@ -36,7 +36,7 @@ def tensor_cores(monkeypatch):
 
     monkeypatch.setattr(bit_products, "_multiply", record_and_multiply)
     monkeypatch.setattr(bit_kernels, "_PAIRS", 1)
-    monkeypatch.setattr(operations, "routes_of", lambda plan: {})
+    monkeypatch.setattr(product_routes, "routes_of", lambda plan: {})
     return calls
 
 

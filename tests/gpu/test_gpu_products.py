@@ -131,7 +131,7 @@ def test_a_thread_that_has_touched_no_gpu(backend, rng):
     import cupy
 
     from semiring.kernels.cuda.compile import loading
-    from semiring.kernels.cuda.product import operations as products
+    from semiring.kernels.cuda.product import product_routes as products
 
     A = rng.integers(0, 50, (33, 33)).astype(np.float32)
     (a,) = on_device(A)
@@ -155,7 +155,7 @@ def test_a_thread_that_has_touched_no_gpu(backend, rng):
 @pytest.fixture
 def short_sides(monkeypatch):
     """Limit the sides of a launch to 64."""
-    from semiring.kernels.cuda.product import operations as products
+    from semiring.kernels.cuda.product import product_routes as products
     from semiring.kernels.cuda.product import witnesses as recording
 
     monkeypatch.setattr(products, "LARGEST", 64)
@@ -207,7 +207,7 @@ LARGE = [
 def test_the_tiles_of_large_products(backend, name, dtype, nonnegative, tile, monkeypatch, rng):
     """The large tiles begin at some thousand rows. Here they compute matrices a little larger than one or two tiles."""
     from semiring.kernels.cuda.product import launches, tiles
-    from semiring.kernels.cuda.product import operations as products
+    from semiring.kernels.cuda.product import product_routes as products
 
     monkeypatch.setattr(tiles, "_MANY_LARGE", 0)
     monkeypatch.setattr(tiles, "_MANY_OTHERS", 0)

@@ -12,7 +12,7 @@ import pytest
 
 import semiring as sr
 from semiring.closures import closure
-from semiring.kernels import disk
+from semiring.kernels import code_store
 from semiring.linalg.products import matmul
 
 PROGRAM = """
@@ -67,7 +67,7 @@ def test_a_type_checker_knows_what_comes_out(tmp_path):
         sys.executable,
         "-m",
         "mypy",
-        f"--cache-dir={(disk.cache_folder() or tmp_path) / 'mypy'}",
+        f"--cache-dir={(code_store.cache_folder() or tmp_path) / 'mypy'}",
         "--follow-imports=silent",
         str(tmp_path / "program.py"),
     ]

@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from semiring.kernels import disk
+from semiring.kernels import code_store
 
 COMPILER = shutil.which("g++")
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="g++ is not installed")
@@ -40,7 +40,7 @@ def _version() -> str:
 def _folder(flags: list[str]) -> Path:
     """Return the folder of the libraries that are compiled with these flags, with the header compiled once in it."""
     key = hashlib.sha256(repr((_version(), flags, _HEADER.read_text())).encode()).hexdigest()[:20]
-    cache = disk.cache_folder() or Path(tempfile.gettempdir()) / f"semiring-{os.getuid()}"
+    cache = code_store.cache_folder() or Path(tempfile.gettempdir()) / f"semiring-{os.getuid()}"
     folder = cache / "cuda_on_host" / key
     precompiled = folder / f"{_HEADER.name}.gch"
     if not precompiled.exists():

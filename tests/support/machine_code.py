@@ -8,7 +8,7 @@ import inspect
 import pickle
 from importlib import metadata
 
-from semiring.kernels import disk
+from semiring.kernels import code_store
 from semiring.kernels.cuda.closing import modules
 
 __all__ = ["compile_for"]
@@ -30,7 +30,7 @@ def compile_for(architecture: str, text: str, options: tuple[str, ...]) -> tuple
 
     A source that was compiled before, with the same options by the same compiler, is read from the cache folder.
     """
-    cache = disk.cache_folder()
+    cache = code_store.cache_folder()
     if cache is None:
         return modules.compile_for(architecture, text, options)
     key = hashlib.sha256(repr((_compiler(), architecture, text, options)).encode()).hexdigest()[:40]

@@ -326,8 +326,8 @@ def install_stand_in(monkeypatch):
     from semiring import kernels
     from semiring.arrays import device
     from semiring.kernels.cuda.entries import elementwise as device_kernels
+    from semiring.kernels.cuda.entries import entry_scan
     from semiring.kernels.cuda.entries import packing as bits
-    from semiring.kernels.cuda.entries import scan
 
     with monkeypatch.context() as patch:
         module = _module()
@@ -336,7 +336,7 @@ def install_stand_in(monkeypatch):
         backend = StrictBackend()
         real = kernels._backend
         patch.setattr(kernels, "_backend", lambda *a: backend if a[-1] else real(*a))
-        patch.setattr(scan, "scan_array", lambda array, semiring, name="A": check_entries(array.inner, semiring, name))
+        patch.setattr(entry_scan, "scan_array", lambda A, semiring, name="A": check_entries(A.inner, semiring, name))
         patch.setattr(device_kernels, "select", _select)
         passes_on_host.install(patch, _inner)
         patch.setattr(bits, "pack", lambda truths: StrictArray(pack(truths.inner).words))

@@ -32,7 +32,7 @@ from semiring.kernels.contract import (
     Steps,
 )
 from semiring.kernels.cpu.kernels import Kernels, copy_matrix, kernels_for
-from semiring.kernels.cpu.product import log_sums, log_vectors, log_walks
+from semiring.kernels.cpu.product import log_products, log_vectors, log_walks
 from semiring.kernels.cpu.product.macro_kernel import FULL
 from semiring.kernels.machines import cpu_speed
 from semiring.kernels.tolerance import Tolerance
@@ -119,13 +119,13 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
             stacks = (C, A, B) if C.ndim == 3 else (C[None], A[None], B[None])
             log_vectors.multiply(plan, *stacks)
             return True
-        if not log_sums.can_multiply(plan, B.shape[-2]):
+        if not log_products.can_multiply(plan, B.shape[-2]):
             return False
         if C.ndim == 3:
-            log_sums.multiply(self, plan, C, A, B, accumulate)
+            log_products.multiply(self, plan, C, A, B, accumulate)
         else:
             stack = C[None]
-            log_sums.multiply(self, plan, stack, A[None], stack if C is B else B[None], accumulate)
+            log_products.multiply(self, plan, stack, A[None], stack if C is B else B[None], accumulate)
         return True
 
     def propagates_nan(self, plan: KernelPlan, m: int, k: int, n: int) -> bool:
@@ -134,7 +134,7 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
 
     def prepare(self, plan: KernelPlan, B: Array) -> Any:
         """Return the preparation of B (n, n) for many steps, or None if it saves nothing."""
-        return log_walks.PreparedMatrix(plan, B) if log_sums.can_multiply(plan, B.shape[0]) else None
+        return log_walks.PreparedMatrix(plan, B) if log_products.can_multiply(plan, B.shape[0]) else None
 
     def walk(self, plan: KernelPlan, preparation: Any, x: Array, steps: Steps) -> None:
         """Advance x to its state after the steps."""
@@ -142,7 +142,7 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
 
     def can_pull(self, plan: KernelPlan, n: int) -> bool:
         """Return whether gradients are computed: for log_plus in float32."""
-        return plan.dtype.char == "f" and log_sums.can_multiply(plan, n)
+        return plan.dtype.char == "f" and log_products.can_multiply(plan, n)
 
     def pull(self, plan: KernelPlan, preparation: Any, G: Array, steps: Steps, matrix_gradient: Array) -> bool:
         """Replace G by the gradient by the first state."""
@@ -160,7 +160,7 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
 
     def can_multiply_in_place(self, plan: KernelPlan, m: int, n: int) -> bool:
         """Return whether C may be B in a product: if whole columns of B are packed before a column of C is written."""
-        if m > 1 and n > 1 and log_sums.can_multiply(plan, m):
+        if m > 1 and n > 1 and log_products.can_multiply(plan, m):
             return True
         deepest = 2 * cpu_speed().depth  # deeper columns would not stay in the cache
         return plan.storage == "elements" and 1 < m <= deepest and n > 1
@@ -175,7 +175,7 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
 
     def multiply_upper(self, plan: KernelPlan, C: Array, A: Array, B: Array, subdiagonals: int, is_left: bool) -> None:
         """Compute `multiply` by a triangular matrix, whose entries that are 0̄ are skipped by whole tiles."""
-        has_own_loop = 1 in C.shape or log_sums.can_multiply(plan, B.shape[0])  # products by vectors, and log_plus
+        has_own_loop = 1 in C.shape or log_products.can_multiply(plan, B.shape[0])  # products by vectors, and log_plus
         if plan.storage == "bits" or has_own_loop or not C.size or kernels_for(plan).first_calls.remaining_seconds:
             self.multiply(plan, C, A, B)
             return
@@ -190,7 +190,7 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
     def multiply_add_upper(self, plan: KernelPlan, C: Array, A: Array, B: Array) -> None:
         """Compute `multiply_add` by blocks that cover C on and above the diagonal."""
         n = C.shape[1]
-        if log_sums.can_multiply(plan, B.shape[0]):  # log_plus has loops of its own
+        if log_products.can_multiply(plan, B.shape[0]):  # log_plus has loops of its own
             for start in range(0, n, _STRIP):
                 stop = min(n, start + _STRIP)
                 self.multiply_add(plan, C[:stop, start:stop], A[:stop], B[:, start:stop])
@@ -321,17 +321,17 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
         self, plan: KernelPlan, graph: Any, sources: Array, targets: Array, out: Array, trees: Array
     ) -> None:
         """Compute the best values from sources to targets by Dijkstra's algorithm."""
-        from semiring.kernels.cpu import dijkstra
+        from semiring.kernels.cpu import dijkstra_loops
 
-        dijkstra.search_table(plan, graph, sources, targets, out, trees)
+        dijkstra_loops.search_table(plan, graph, sources, targets, out, trees)
 
     def search_near(
         self, plan: KernelPlan, graph: Any, sources: Array, targets: Array, limit: Any
     ) -> tuple[Array, Array, Array]:
         """Return the targets within a limit of each source, by Dijkstra's algorithm."""
-        from semiring.kernels.cpu import dijkstra
+        from semiring.kernels.cpu import dijkstra_loops
 
-        return dijkstra.search_near(plan, graph, sources, targets, limit)
+        return dijkstra_loops.search_near(plan, graph, sources, targets, limit)
 
 
 def _report_divergence(plan: KernelPlan, pivot: int) -> None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from semiring.errors import SemiringError
 from semiring.kernels.contract import NO_PREDECESSOR, KernelPlan
-from semiring.kernels.cpu.closing.blocks import PIVOTS
+from semiring.kernels.cpu.closing.pivot_loops import PIVOTS
 from semiring.kernels.reference import ReferenceBackend
 from semiring.kernels.tolerance import Tolerance
 

@@ -14,11 +14,11 @@ from semiring.algebra.catalogue import adds_exponentials
 from semiring.errors import no_star
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu.closing import row_parallel
-from semiring.kernels.cpu.closing.blocks import CLOSING_WORDS, PIVOTS
 from semiring.kernels.cpu.closing.eliminate import build_eliminate
+from semiring.kernels.cpu.closing.pivot_loops import CLOSING_WORDS, PIVOTS
 from semiring.kernels.cpu.codegen.entry_points import block_product, copy_block, entry, update_rows
 from semiring.kernels.cpu.codegen.lowering import instructions
-from semiring.kernels.cpu.codegen.memory import LANE_BYTES
+from semiring.kernels.cpu.codegen.memory_intrinsics import LANE_BYTES
 from semiring.kernels.cpu.codegen.native import compile_native, is_compiled
 from semiring.kernels.cpu.codegen.target import Target, host
 from semiring.kernels.cpu.elimination.gathered_rows import folds_for

@@ -65,17 +65,17 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
             if find_spec(package) is None:
                 raise MissingExtraError(distribution, "cuda", "computing on an NVIDIA GPU")
         try:
-            from semiring.kernels.cuda import closing, graphs
+            from semiring.kernels.cuda import closing, graph_kernels
             from semiring.kernels.cuda.closing import relations, squares
             from semiring.kernels.cuda.closing.papers import launches as papers
             from semiring.kernels.cuda.entries import elementwise
             from semiring.kernels.cuda.product import classical, log_sums, witnesses
-            from semiring.kernels.cuda.product import operations as products
+            from semiring.kernels.cuda.product import product_routes as products
         except ImportError as error:
             raise MissingExtraError("CuPy", "cuda", "computing on an NVIDIA GPU") from error
         self._classical, self._log_sums, self._products, self._witnesses = classical, log_sums, products, witnesses
         self._closing, self._squares, self._entry_kernels = closing, squares, elementwise
-        self._relations, self._graphs, self._papers = relations, graphs, papers
+        self._relations, self._graphs, self._papers = relations, graph_kernels, papers
 
     @cached_property
     def capabilities(self) -> Capabilities:

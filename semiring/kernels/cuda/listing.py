@@ -16,8 +16,8 @@ from semiring.arrays.device import load_cupy
 from semiring.errors import DeviceError, DTypeError, MissingExtraError, UnknownNameError
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda.closing.blocks import block_kernel
+from semiring.kernels.cuda.closing.kernel_text import arithmetic_of, operations_source, source
 from semiring.kernels.cuda.closing.printer import ELEMENTS
-from semiring.kernels.cuda.closing.sources import arithmetic_of, operations_source, source
 from semiring.kernels.cuda.compile.cubins import cubin
 from semiring.kernels.cuda.product.calls import call_for, format_of
 from semiring.kernels.cuda.product.layouts import Placement

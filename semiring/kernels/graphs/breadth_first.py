@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiring.kernels.cpu.codegen.memory import address, use_wide_vectors
+from semiring.kernels.cpu.codegen.memory_intrinsics import address, use_wide_vectors
 from semiring.kernels.graphs.compilation import kernel
 from semiring.kernels.graphs.vector_intrinsics import join_listed, join_word, keep_new, lacks_bits, spread_levels
 from semiring.kernels.graphs.words import lowest_bit

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiring.kernels.cpu.codegen.memory import address
+from semiring.kernels.cpu.codegen.memory_intrinsics import address
 from semiring.kernels.graphs.compilation import kernel
 from semiring.kernels.graphs.vector_intrinsics import TILE, copy_line, transpose_tile
 

@@ -10,7 +10,7 @@ from typing import Any
 import llvmlite.ir as ir
 from numba import types
 
-from semiring.kernels.cpu.codegen.memory import intrinsic, load, store
+from semiring.kernels.cpu.codegen.memory_intrinsics import intrinsic, load, store
 from semiring.kernels.cpu.codegen.numba_internals import abi_size, alloca_once_value, for_range, raw_memcpy, void
 
 __all__ = [

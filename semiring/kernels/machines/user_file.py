@@ -14,7 +14,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from semiring.kernels.disk import user_folder
+from semiring.kernels.code_store import user_folder
 from semiring.kernels.machines.speed_data import CpuSpeed
 from semiring.logs import logger
 

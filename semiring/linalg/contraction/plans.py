@@ -201,7 +201,7 @@ class _LayoutOperations:
         result = self.allocate((*batch, m, n))
         if adds_exponentials(self.semiring) and m > 1 and n > 1:
             # Products of log_plus keep exponentials of blocks of both operands, and their sums, in memory: see
-            # `kernels/cpu/product/log_sums.py`.
+            # `kernels/cpu/product/log_products.py`.
             rows, columns = min(m, _BLOCK), min(n, _BLOCK)
             side = min(prod(batch), max(1, _STACK_ENTRIES // max(1, m * n)))
             _Buffer(self.meter, side * (rows * k + k * columns + rows * columns) * _LOG_SUM_BYTES)

@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 
 import numba
 
-from semiring.kernels.cpu.closing.blocks import close_diagonal
-from semiring.kernels.cpu.codegen.memory import address, call8, fetch, put
+from semiring.kernels.cpu.closing.pivot_loops import close_diagonal
+from semiring.kernels.cpu.codegen.memory_intrinsics import address, call8, fetch, put
 from semiring.kernels.cpu.codegen.numba_internals import OUTER, PART
 from semiring.kernels.cpu.product.macro_kernel import word
 from semiring.kernels.cpu.threads.team import finish, publish

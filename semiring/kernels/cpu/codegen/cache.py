@@ -1,4 +1,4 @@
-"""Store the CPU's compiled code on disk (`semiring.kernels.disk`).
+"""Store the CPU's compiled code on disk (`semiring.kernels.code_store`).
 
 The name of an entry holds a hash of four things. They are the kernel's definition, the code of its modules
 (`semiring.kernels.sources`), the versions of Numba, llvmlite, NumPy and Python, and the CPU.
@@ -12,8 +12,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from semiring.kernels import disk, sources
-from semiring.kernels.disk import cache_folder
+from semiring.kernels import code_store, sources
+from semiring.kernels.code_store import cache_folder
 
 __all__ = ["cache_folder", "fingerprint", "has_entry", "load", "save"]
 
@@ -42,12 +42,12 @@ def _versions() -> tuple[str, ...]:
 
 def has_entry(modules: Modules, key: str) -> bool:
     """Return whether a state is stored under that key, for kernels of these modules."""
-    return disk.has_entry(fingerprint(modules), key)
+    return code_store.has_entry(fingerprint(modules), key)
 
 
 def load(modules: Modules, key: str, rebuild: Callable[[Any], Any]) -> Any:
     """Return the result of ``rebuild`` for the saved state, or None if the state is absent or damaged."""
-    return disk.load(fingerprint(modules), key, rebuild)
+    return code_store.load(fingerprint(modules), key, rebuild)
 
 
 def save(modules: Modules, key: str, state: Any) -> None:
@@ -55,4 +55,4 @@ def save(modules: Modules, key: str, state: Any) -> None:
 
     A read-only or full folder only costs time and is no error.
     """
-    disk.save(fingerprint(modules), key, state)
+    code_store.save(fingerprint(modules), key, state)

@@ -9,7 +9,7 @@ from typing import Any
 
 from numba import types
 
-from semiring.kernels.cpu.closing import blocks as closing
+from semiring.kernels.cpu.closing import pivot_loops as closing
 from semiring.kernels.cpu.closing import row_parallel
 from semiring.kernels.cpu.codegen.jit import KernelCache, cache_on_disk
 from semiring.kernels.cpu.codegen.numba_internals import callback, entry_point

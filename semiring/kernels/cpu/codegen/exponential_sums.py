@@ -25,7 +25,7 @@ import llvmlite.ir as ir
 import numpy as np
 from numba import types
 
-from semiring.kernels.cpu.codegen.memory import intrinsic, load, store
+from semiring.kernels.cpu.codegen.memory_intrinsics import intrinsic, load, store
 from semiring.kernels.cpu.codegen.numba_internals import alloca_once, for_range, for_range_slice, void
 from semiring.kernels.cpu.codegen.target import host
 from semiring.kernels.cpu.codegen.vector import I8, I32, I64, ElementType, Value, Vectors, declare_function, prefetch

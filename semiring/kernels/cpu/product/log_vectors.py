@@ -33,7 +33,7 @@ from semiring.kernels.cpu.codegen.exponential_sums import (
     terms_across,
     terms_along,
 )
-from semiring.kernels.cpu.codegen.memory import address, assume_no_nan, number_of, use_wide_vectors
+from semiring.kernels.cpu.codegen.memory_intrinsics import address, assume_no_nan, number_of, use_wide_vectors
 from semiring.kernels.cpu.codegen.numba_internals import PART
 from semiring.kernels.cpu.product.log_lines import (
     LINES,
@@ -45,7 +45,7 @@ from semiring.kernels.cpu.product.log_lines import (
     logarithm,
     run_on_lines,
 )
-from semiring.kernels.cpu.product.log_sums import FEWEST
+from semiring.kernels.cpu.product.log_products import FEWEST
 
 __all__ = ["can_multiply", "multiply"]
 

@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.kernels.contract import Backend, KernelPlan, Steps
-from semiring.kernels.cpu.codegen.memory import address, call9, float_line, use_wide_vectors
+from semiring.kernels.cpu.codegen.memory_intrinsics import address, call9, float_line, use_wide_vectors
 from semiring.kernels.cpu.product.log_lines import kernel
-from semiring.kernels.cpu.product.log_sums import (
+from semiring.kernels.cpu.product.log_products import (
     RightBlock,
     RightOperand,
     copy_row,

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numba
 
-from semiring.kernels.cpu.codegen.memory import (
+from semiring.kernels.cpu.codegen.memory_intrinsics import (
     LANE_BYTES,
     WIDENED,
     address,

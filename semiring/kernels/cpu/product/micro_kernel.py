@@ -23,7 +23,7 @@ from typing import Any
 import llvmlite.ir as ir
 
 from semiring.kernels.cpu.codegen.lowering import Operand, lower, sums_to_fuse
-from semiring.kernels.cpu.codegen.memory import LANE_BYTES
+from semiring.kernels.cpu.codegen.memory_intrinsics import LANE_BYTES
 from semiring.kernels.cpu.codegen.target import Target
 from semiring.kernels.cpu.codegen.vector import (
     I1,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from semiring.algebra.catalogue import plus_times
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu.codegen.jit import cache_on_disk
-from semiring.kernels.cpu.codegen.memory import address, call9
+from semiring.kernels.cpu.codegen.memory_intrinsics import address, call9
 from semiring.kernels.cpu.codegen.numba_internals import OUTER
 from semiring.kernels.cpu.codegen.target import host
 from semiring.kernels.cpu.kernels import kernels_for

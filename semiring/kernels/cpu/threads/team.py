@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.kernels.cpu.codegen.jit import compile_entry_point
-from semiring.kernels.cpu.codegen.memory import (
+from semiring.kernels.cpu.codegen.memory_intrinsics import (
     atomic_add,
     atomic_load,
     atomic_replace,

@@ -9,8 +9,8 @@ shared memory with that of a device. `papers` has the kernels of other authors.
 from __future__ import annotations
 
 from semiring.kernels.cuda.closing.blocks import close_block, fast_rows
+from semiring.kernels.cuda.closing.kernel_text import arithmetic_of
 from semiring.kernels.cuda.closing.limits import fits
 from semiring.kernels.cuda.closing.look_ahead import close
-from semiring.kernels.cuda.closing.sources import arithmetic_of
 
 __all__ = ["arithmetic_of", "close", "close_block", "fast_rows", "fits"]

@@ -11,8 +11,8 @@ import numpy as np
 
 from semiring.errors import ShapeError
 from semiring.kernels.contract import KernelPlan
+from semiring.kernels.cuda.closing.kernel_text import Arithmetic, arithmetic_of
 from semiring.kernels.cuda.closing.modules import compile_kernel, current_device
-from semiring.kernels.cuda.closing.sources import Arithmetic, arithmetic_of
 from semiring.kernels.cuda.entries.prepared_launch import PreparedLaunch
 
 __all__ = ["BlockKernel", "block_kernel", "close_block", "fast_rows", "single_block_rows", "strides"]

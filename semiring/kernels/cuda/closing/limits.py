@@ -8,11 +8,11 @@ import numpy as np
 
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda.closing.blocks import single_block_rows
+from semiring.kernels.cuda.closing.kernel_text import Arithmetic, arithmetic_of
 from semiring.kernels.cuda.closing.look_ahead import SMALLEST_SHAPE
 from semiring.kernels.cuda.closing.modules import max_shared_memory
 from semiring.kernels.cuda.closing.printer import ELEMENTS
-from semiring.kernels.cuda.closing.sources import Arithmetic, arithmetic_of
-from semiring.kernels.cuda.closing.stacks import shared_bytes
+from semiring.kernels.cuda.closing.staged_stacks import shared_bytes
 
 __all__ = ["fits"]
 

@@ -23,9 +23,9 @@ from semiring.errors import AlgebraError
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda.closing.barriers import words_of
 from semiring.kernels.cuda.closing.blocks import close_block, fast_rows, single_block_rows
+from semiring.kernels.cuda.closing.kernel_text import Arithmetic, arithmetic_of
 from semiring.kernels.cuda.closing.modules import compile_kernel, max_shared_memory, multiprocessors, resident_blocks
-from semiring.kernels.cuda.closing.sources import Arithmetic, arithmetic_of
-from semiring.kernels.cuda.closing.stacks import SINGLE_MATRIX_ITEMSIZES, close_stack
+from semiring.kernels.cuda.closing.staged_stacks import SINGLE_MATRIX_ITEMSIZES, close_stack
 from semiring.kernels.cuda.entries.prepared_launch import PreparedLaunch
 
 __all__ = [

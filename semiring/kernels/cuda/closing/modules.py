@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from semiring.errors import MissingExtraError
-from semiring.kernels.cuda.closing.sources import Arithmetic, source
+from semiring.kernels.cuda.closing.kernel_text import Arithmetic, source
 from semiring.logs import CACHED_SECONDS, Compilation
 
 __all__ = ["compile_for", "compile_kernel", "current_device", "max_shared_memory", "multiprocessors", "resident_blocks"]

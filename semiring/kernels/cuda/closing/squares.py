@@ -15,8 +15,8 @@ import cupy
 import numpy as np
 
 from semiring.kernels.contract import KernelPlan
+from semiring.kernels.cuda.closing.kernel_text import arithmetic_of
 from semiring.kernels.cuda.closing.modules import current_device
-from semiring.kernels.cuda.closing.sources import arithmetic_of
 from semiring.kernels.cuda.compile.loading import architecture
 from semiring.kernels.cuda.product import bit_kernels, bit_products
 from semiring.kernels.cuda.product.calls import call_for, format_of

@@ -1,4 +1,4 @@
-"""Provide the machine code of kernels, from disk (`semiring.kernels.disk`) or from the compiler.
+"""Provide the machine code of kernels, from disk (`semiring.kernels.code_store`) or from the compiler.
 
 A process that finds its kernels on disk never imports the DSL. No GPU is needed.
 """
@@ -9,7 +9,7 @@ from functools import cache
 from importlib import metadata
 from typing import Any, TypeAlias
 
-from semiring.kernels import disk, sources
+from semiring.kernels import code_store, sources
 from semiring.kernels.cuda.product.specification import Fold, Product, Search
 from semiring.kernels.cuda.product.tiles import Tile
 from semiring.logs import Compilation
@@ -27,14 +27,14 @@ _COMPILATION = "semiring.kernels.cuda.compile.compilation"
 def cubin(specification: Specification, tile: Tile | None, target: str) -> tuple[str, bytes]:
     """Return the name and the machine code of a kernel for a target such as ``"sm_90a"``, from disk or compiled."""
     key = f"{specification!r}\n{tile!r}\n{target}"
-    result: tuple[str, bytes] | None = disk.load(fingerprint(), key, _validate_entry)
+    result: tuple[str, bytes] | None = code_store.load(fingerprint(), key, _validate_entry)
     if result is None:
         from semiring.kernels.cuda.compile.compilation import build
 
         under_way = Compilation(_report_name(specification), target)
         result = build(specification, tile, target)
         under_way.finish()
-        disk.save(fingerprint(), key, result)
+        code_store.save(fingerprint(), key, result)
     return result
 
 
@@ -48,7 +48,7 @@ def _report_name(specification: Specification) -> str:
 
 
 def _validate_entry(state: Any) -> tuple[str, bytes]:
-    """Return a saved entry, or raise `TypeError` if it is none, so that `disk.load` counts it as missing."""
+    """Return a saved entry, or raise `TypeError` if it is none, so that `code_store.load` counts it as missing."""
     name, code = state
     if not (isinstance(name, str) and isinstance(code, bytes)):
         raise TypeError("no kernel")

@@ -1,6 +1,6 @@
 // Sparse elimination, and the sweeps through its factor, level by level of the elimination tree. Supernodes at one
 // depth do not depend on each other. The memory of a factor and the loops are those of
-// `semiring.kernels.cpu.elimination.numeric`: each entry meets its candidates in the same order.
+// `semiring.kernels.cpu.elimination.fronts`: each entry meets its candidates in the same order.
 //
 // X (n, r) holds r vectors as columns. Row v has the values of vertex v, and rows are `stride` elements apart. So
 // adjacent threads read and write adjacent elements, and results need no permutation.

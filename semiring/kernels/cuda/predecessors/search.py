@@ -14,8 +14,8 @@ import cupy
 import numpy as np
 
 from semiring.kernels.contract import NO_PREDECESSOR, KernelPlan
+from semiring.kernels.cuda.closing.kernel_text import arithmetic_of
 from semiring.kernels.cuda.closing.modules import compile_kernel, max_shared_memory
-from semiring.kernels.cuda.closing.sources import arithmetic_of
 from semiring.kernels.tolerance import Tolerance, unattained_distance
 
 __all__ = ["find_predecessors", "find_tree"]

@@ -9,8 +9,8 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algebra.expressions import Expression
+from semiring.kernels.cuda.closing.kernel_text import Arithmetic
 from semiring.kernels.cuda.closing.printer import ELEMENTS
-from semiring.kernels.cuda.closing.sources import Arithmetic
 
 __all__ = ["apply", "source"]
 

@@ -1,7 +1,7 @@
 """Compute products of log_plus on a GPU, c = log Σₖ exp(a + b), by float64 products on tensor cores.
 
 Small products, and products of a few rows or columns, compute an exponential for each pair (`log_sums.cu`). Other
-products use the algorithm of `semiring.kernels.cpu.product.log_sums`. cuBLAS multiplies exponentials as float64,
+products use the algorithm of `semiring.kernels.cpu.product.log_products`. cuBLAS multiplies exponentials as float64,
 relative to whole powers of two: u for each row of A, v for each k, w for each column of B. The results are the
 logarithms of the sums. A sum is left open, as NaN, if a dropped term might be significant, or if fewer than two paths
 may exist. Rows and columns with entries above `_HIGH` are open too. `log_splits.cu` (for float32) and then
@@ -29,8 +29,8 @@ import numpy as np
 from semiring.algebra.catalogue import adds_exponentials, log_plus, plus_times
 from semiring.algebra.expressions.tree import is_floating
 from semiring.kernels.contract import KernelPlan
+from semiring.kernels.cuda.closing.kernel_text import text_of
 from semiring.kernels.cuda.closing.modules import current_device
-from semiring.kernels.cuda.closing.sources import text_of
 from semiring.kernels.cuda.entries.prepared_launch import PreparedLaunch
 from semiring.kernels.cuda.product import classical
 from semiring.kernels.cuda.product.launches import enter_device

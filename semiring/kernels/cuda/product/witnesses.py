@@ -13,7 +13,7 @@ from semiring.kernels.cuda.entries.packing import pack, unpack
 from semiring.kernels.cuda.product.calls import ProductCall, call_for
 from semiring.kernels.cuda.product.launches import enter_device, prepare
 from semiring.kernels.cuda.product.layouts import LARGEST, Placement, pieces
-from semiring.kernels.cuda.product.operations import routes_of
+from semiring.kernels.cuda.product.product_routes import routes_of
 from semiring.kernels.cuda.product.specification import THREADS, Search
 from semiring.kernels.cuda.product.words import WordFormat
 from semiring.kernels.definition import define

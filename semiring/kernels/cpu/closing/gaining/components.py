@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from semiring.kernels.cpu.closing.gaining.loops import close_block, inner
-from semiring.kernels.graphs.components import components_of_words
+from semiring.kernels.graphs.component_search import components_of_words
 
 __all__ = ["find_components", "gather_weights", "has_hub_at_vertex_0", "join_components"]
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import max_times
 from semiring.kernels.cpu.closing.gaining.loops import close_block, has_negative_zero, outer, run_on_threads
-from semiring.kernels.cpu.codegen.memory import use_wide_vectors
+from semiring.kernels.cpu.codegen.memory_intrinsics import use_wide_vectors
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.engine import make_plan
 

@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 from numba import njit
 from numpy.typing import NDArray
 
-from semiring.kernels.cpu.closing.blocks import PADDED, PIVOTS, PIVOTS_AT_A_TIME, close
+from semiring.kernels.cpu.closing.pivot_loops import PADDED, PIVOTS, PIVOTS_AT_A_TIME, close
 from semiring.kernels.cpu.codegen.jit import cache_on_disk
-from semiring.kernels.cpu.codegen.memory import put
+from semiring.kernels.cpu.codegen.memory_intrinsics import put
 from semiring.kernels.cpu.codegen.numba_internals import OUTER, PART
 from semiring.kernels.cpu.kernels import Kernels
 from semiring.kernels.cpu.product.macro_kernel import word

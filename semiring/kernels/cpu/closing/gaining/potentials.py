@@ -22,7 +22,7 @@ from semiring.kernels.cpu.closing.gaining.components import (
     join_components,
 )
 from semiring.kernels.cpu.closing.gaining.loops import close_block, has_negative_zero, inner, outer, run_on_threads
-from semiring.kernels.cpu.codegen.memory import use_wide_vectors
+from semiring.kernels.cpu.codegen.memory_intrinsics import use_wide_vectors
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.engine import make_plan
 

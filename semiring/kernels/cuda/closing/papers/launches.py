@@ -22,9 +22,9 @@ import numpy as np
 
 from semiring.errors import AlgebraError, UnknownNameError
 from semiring.kernels.contract import KernelPlan
+from semiring.kernels.cuda.closing.kernel_text import Arithmetic, arithmetic_of
 from semiring.kernels.cuda.closing.look_ahead import check_closed_whole, pad_matrix
 from semiring.kernels.cuda.closing.modules import compile_kernel, multiprocessors, resident_blocks
-from semiring.kernels.cuda.closing.sources import Arithmetic, arithmetic_of
 
 __all__ = ["KERNELS", "METHODS", "PaperKernel", "close", "count_launches", "multiply_add_plain"]
 

@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 
 from semiring.algebra.catalogue import adds_exponentials, max_plus
 from semiring.kernels.contract import Backend, KernelPlan
-from semiring.kernels.cpu.codegen.memory import (
+from semiring.kernels.cpu.codegen.memory_intrinsics import (
     address,
     assume_no_nan,
     bits_of,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiring.kernels.cpu.codegen.memory import address, use_wide_vectors
+from semiring.kernels.cpu.codegen.memory_intrinsics import address, use_wide_vectors
 from semiring.kernels.graphs.compilation import kernel
 from semiring.kernels.graphs.vector_intrinsics import TILE, mark_differences, tiles_differ
 from semiring.kernels.graphs.words import lowest_bit

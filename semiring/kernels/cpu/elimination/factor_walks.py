@@ -19,7 +19,7 @@ from numba import njit
 
 from semiring.kernels.cpu.codegen.numba_internals import PART
 from semiring.kernels.cpu.codegen.scalars import plus, times
-from semiring.kernels.cpu.elimination.symbolic import kernel
+from semiring.kernels.cpu.elimination.elimination_trees import kernel
 
 __all__ = ["find_walk"]
 

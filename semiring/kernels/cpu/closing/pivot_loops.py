@@ -17,7 +17,7 @@ from typing import Any
 
 import numba
 
-from semiring.kernels.cpu.codegen.memory import LANE_BYTES, address, close3, close7, fetch, put
+from semiring.kernels.cpu.codegen.memory_intrinsics import LANE_BYTES, address, close3, close7, fetch, put
 from semiring.kernels.cpu.codegen.numba_internals import OUTER, PART
 from semiring.kernels.cpu.product.macro_kernel import (
     C_COLUMN,

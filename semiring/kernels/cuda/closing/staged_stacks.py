@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.kernels.contract import KernelPlan
+from semiring.kernels.cuda.closing.kernel_text import Arithmetic, arithmetic_of
 from semiring.kernels.cuda.closing.modules import compile_kernel, current_device
-from semiring.kernels.cuda.closing.sources import Arithmetic, arithmetic_of
 from semiring.kernels.cuda.entries.prepared_launch import PreparedLaunch
 
 __all__ = ["FILE", "SINGLE_MATRIX_ITEMSIZES", "close_stack", "defines", "shared_bytes"]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiring.kernels.cpu.codegen.memory import address, copy_bytes, use_wide_vectors
+from semiring.kernels.cpu.codegen.memory_intrinsics import address, copy_bytes, use_wide_vectors
 from semiring.kernels.graphs.compilation import kernel
 from semiring.kernels.graphs.vector_intrinsics import copy_line, join_fours
 from semiring.kernels.graphs.words import lowest_bit

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiring.kernels.cpu.codegen.memory import use_wide_vectors
+from semiring.kernels.cpu.codegen.memory_intrinsics import use_wide_vectors
 from semiring.kernels.graphs.compilation import kernel
 
 __all__ = ["fill_bottlenecks", "order_forest", "spanning_forest"]
