@@ -31,7 +31,7 @@ ROWS = (
 
 #: The same algebras, defined by a user: the library has no special case for them.
 USERS = {
-    "max_times": sr.Semiring("mine", lambda x, y: sr.ops.maximum(x, y), lambda x, y: x * y, 0, 1, domain="[0, inf)"),
+    "max_times": sr.Semiring("mine", lambda x, y: sr.extend.maximum(x, y), lambda x, y: x * y, 0, 1, domain="[0, inf)"),
     "lukasiewicz": sr.Semiring("mine", "max(x, y)", "max(0, x + y - 1)", 0, 1, domain=(0, 1)),
 }
 

@@ -12,9 +12,9 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from semiring.algebra import Domain, Semiring
+from semiring import errors as errors
+from semiring.algebra import Semiring
 from semiring.algebra.catalogue import (
-    ALIASES,
     CATALOGUE,
     as_semiring,
     boolean,
@@ -30,13 +30,11 @@ from semiring.algebra.catalogue import (
     xor_and,
 )
 from semiring.arrays.bits import BitMatrix, pack
+
+# All errors and warnings are attributes of the package. They are not in __all__.
+from semiring.errors import *  # noqa: F403
 from semiring.linalg import (
     add,
-    axpy,
-    dot,
-    gemm,
-    gemv,
-    ger,
     identity,
     matmul,
     multi_dot,
@@ -50,21 +48,21 @@ from semiring.profiling import profile
 from semiring.threads import get_threads, set_threads, threads
 
 if TYPE_CHECKING:
+    from semiring import blas as blas
     from semiring import compat as compat
+    from semiring import data as data
     from semiring import extend as extend
     from semiring import jax as jax
     from semiring import mpi as mpi
-    from semiring import ops as ops
     from semiring import plot as plot
     from semiring import testing as testing
     from semiring import torch as torch
     from semiring.algorithms.methods import METHODS
     from semiring.closures import closure
-    from semiring.data import load_network
-    from semiring.graphs.condensation import Condensation, condensation
+    from semiring.graphs.condensation import condensation
     from semiring.io import Network, as_network, read, write
     from semiring.kernels.listing import code
-    from semiring.linalg.contraction import ContractionPlan, einsum, einsum_path
+    from semiring.linalg.contraction import einsum, einsum_path
     from semiring.paths import (
         Paths,
         best_paths,
@@ -75,7 +73,7 @@ if TYPE_CHECKING:
         transitive_reduction,
         widest_paths,
     )
-    from semiring.sparse.factorization import Factor, factor
+    from semiring.sparse.factorization import factor
     from semiring.sparse.least_solution import fixed_point
 
 __version__ = "0.3.0"
@@ -84,13 +82,10 @@ __version__ = "0.3.0"
 _LAZY = {
     "METHODS": "semiring.algorithms.methods",
     "closure": "semiring.closures",
-    "Factor": "semiring.sparse.factorization",
     "factor": "semiring.sparse.factorization",
     "fixed_point": "semiring.sparse.least_solution",
-    "Condensation": "semiring.graphs.condensation",
     "condensation": "semiring.graphs.condensation",
     "code": "semiring.kernels.listing",
-    "ContractionPlan": "semiring.linalg.contraction",
     "einsum": "semiring.linalg.contraction",
     "einsum_path": "semiring.linalg.contraction",
     "Paths": "semiring.paths",
@@ -105,12 +100,11 @@ _LAZY = {
     "as_network": "semiring.io",
     "read": "semiring.io",
     "write": "semiring.io",
-    "load_network": "semiring.data",
 }
 
 
 # Modules that are loaded when first read. They are not in __all__: `from semiring import *` would load them all.
-_MODULES = ("compat", "extend", "jax", "mpi", "ops", "plot", "testing", "torch")
+_MODULES = ("blas", "compat", "data", "extend", "jax", "mpi", "plot", "testing", "torch")
 _NAMED_AFTER_EXTRAS = ("jax", "torch")
 
 
@@ -128,42 +122,30 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     # Every listed name can be read, as help() and inspect.getmembers() do.
     modules = [name for name in _MODULES if name not in _NAMED_AFTER_EXTRAS or find_spec(name) is not None]
-    return sorted([*__all__, *modules])
+    return sorted([*__all__, *errors.__all__, *modules])
 
 
 __all__ = [
-    "ALIASES",
     "CATALOGUE",
     "METHODS",
     "BitMatrix",
-    "Condensation",
-    "ContractionPlan",
-    "Domain",
-    "Factor",
     "Network",
     "Paths",
     "Semiring",
-    "__version__",
     "add",
     "as_network",
     "as_semiring",
-    "axpy",
     "best_paths",
     "boolean",
     "closure",
     "code",
     "condensation",
-    "dot",
     "einsum",
     "einsum_path",
     "factor",
     "fixed_point",
-    "gemm",
-    "gemv",
-    "ger",
     "get_threads",
     "identity",
-    "load_network",
     "log_plus",
     "longest_paths",
     "lukasiewicz",

@@ -19,8 +19,8 @@ Install with ``pip install '.[mpi]'`` in a clone of the repository. Source and c
 from __future__ import annotations
 
 from semiring.distributed.functions import (
+    DistributedMatrix,
     DistributedPaths,
-    Matrix,
     best_paths,
     closure,
     distribute,
@@ -32,8 +32,8 @@ from semiring.distributed.functions import (
 )
 
 __all__ = [
+    "DistributedMatrix",
     "DistributedPaths",
-    "Matrix",
     "best_paths",
     "closure",
     "distribute",

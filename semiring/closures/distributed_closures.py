@@ -1,6 +1,6 @@
 """Close a matrix by several ranks, by tiles of a distributed matrix, or by strips of a file.
 
-All ranks plan together, and each rank encodes its own tiles. Scans read the matrix through `DistributedMatrix`, so
+All ranks plan together, and each rank encodes its own tiles. Scans read the matrix through `TiledMatrix`, so
 all ranks get the same results, and raise the same errors. Work on tiles may fail on one rank only, so the ranks agree
 on its outcome.
 """
@@ -21,7 +21,7 @@ from semiring.closures.front_ends import close_request
 from semiring.closures.pieces import Pieces, plan_pieces
 from semiring.closures.request import Request
 from semiring.distributed.closing import close_tiles
-from semiring.distributed.distributed_matrix import DistributedMatrix
+from semiring.distributed.tiled_matrix import TiledMatrix
 from semiring.distributed.transports import Communicator, Ranks, Transport, agree
 from semiring.errors import DomainError
 
@@ -33,7 +33,7 @@ _METHOD = "blocked_floyd_warshall"
 
 def close_distributed(
     request: Request,
-    matrix: DistributedMatrix,
+    matrix: TiledMatrix,
     transport: Transport,
     *,
     place: Callable[[Array], Array] = lambda tiles: tiles,
@@ -93,7 +93,7 @@ def _decode_tiles(pieces: Pieces, own_tiles: Array, tiles: Array) -> None:
         tiles.get(out=own_tiles)
 
 
-def scan_distributed(matrix: DistributedMatrix, array: Any, semiring: Semiring) -> Scan:
+def scan_distributed(matrix: TiledMatrix, array: Any, semiring: Semiring) -> Scan:
     """Return `check_entries` of all tiles as a collective operation, with the same result on all ranks."""
     scan: Scan | None = agree(matrix.ranks, partial(_scan_own_tiles, matrix, semiring))
     scans = [each for each in matrix.ranks.allgather(scan) if each is not None]
@@ -105,7 +105,7 @@ def scan_distributed(matrix: DistributedMatrix, array: Any, semiring: Semiring) 
     return total
 
 
-def _scan_own_tiles(matrix: DistributedMatrix, semiring: Semiring) -> Scan | None:
+def _scan_own_tiles(matrix: TiledMatrix, semiring: Semiring) -> Scan | None:
     try:
         return check_entries(matrix.own, semiring) if matrix.own.size else None
     except DomainError as error:

@@ -29,9 +29,9 @@ from semiring.closures.call import Options
 from semiring.closures.distributed_closures import close_distributed, close_file, scan_distributed
 from semiring.closures.request import Request
 from semiring.distributed.closing import close_tiles, multiply_tiles
-from semiring.distributed.distributed_matrix import DistributedMatrix, collect_rows, distribute_rows, split_rows
 from semiring.distributed.grid import Grid, Range, grid_shape
 from semiring.distributed.mpi_communicator import MpiRanks, load_mpi
+from semiring.distributed.tiled_matrix import TiledMatrix, collect_rows, distribute_rows, split_rows
 from semiring.distributed.transports import Groups, HostTransport, Transport, agree
 from semiring.errors import (
     AlgebraError,
@@ -56,8 +56,8 @@ from semiring.out_of_core.stored_matrix import StoredMatrix, as_stored, is_npy_n
 from semiring.threads import check_threads, get_threads
 
 __all__ = [
+    "DistributedMatrix",
     "DistributedPaths",
-    "Matrix",
     "best_paths",
     "closure",
     "distribute",
@@ -71,7 +71,7 @@ __all__ = [
 Array: TypeAlias = Any
 
 
-class Matrix:
+class DistributedMatrix:
     """A square matrix of which every rank of a communicator holds tiles.
 
     `read`, `distribute` and `from_rows` return it.
@@ -100,23 +100,23 @@ class Matrix:
     """
 
     def __init__(self, context: _RankContext, grid: Grid, own: Array) -> None:
-        self._context, self._tiles = context, DistributedMatrix(context.ranks, grid, own)
+        self._context, self._tiles = context, TiledMatrix(context.ranks, grid, own)
         self.n, self.dtype, self.comm, self.own = grid.n, own.dtype, context.comm, own
         self.rows, self.columns = self._tiles.rows, self._tiles.columns
 
     def __repr__(self) -> str:
         p, q = self._tiles.grid.shape
-        return f"<Matrix of {self.n} × {self.n} {self.dtype} on {p} × {q} ranks>"
+        return f"<DistributedMatrix of {self.n} × {self.n} {self.dtype} on {p} × {q} ranks>"
 
-    def copy(self) -> Matrix:
+    def copy(self) -> DistributedMatrix:
         """Return a matrix with the same entries in new tiles.
 
         Returns
         -------
-        Matrix
+        DistributedMatrix
             The copy, on the same ranks.
         """
-        return Matrix(self._context, self._tiles.grid, self.own.copy())
+        return DistributedMatrix(self._context, self._tiles.grid, self.own.copy())
 
     def gather(self, root: int = 0) -> Array | None:
         """Return the whole matrix as an array on one rank.
@@ -300,7 +300,7 @@ def together(comm: Any = None) -> Iterator[MpiRanks]:
         raise
 
 
-def read(path: str | os.PathLike[str], *, comm: Any = None, device: Any = None) -> Matrix:
+def read(path: str | os.PathLike[str], *, comm: Any = None, device: Any = None) -> DistributedMatrix:
     """Read the matrix (n, n) of an .npy file, each rank its own tiles.
 
     All ranks need the same file system.
@@ -316,7 +316,7 @@ def read(path: str | os.PathLike[str], *, comm: Any = None, device: Any = None) 
 
     Returns
     -------
-    Matrix
+    DistributedMatrix
         The matrix in tiles.
 
     Raises
@@ -345,10 +345,10 @@ def read(path: str | os.PathLike[str], *, comm: Any = None, device: Any = None) 
                     own[own_rows, place] = whole[whole_rows, beside]
         return own
 
-    return Matrix(context, grid, agree(context.ranks, tiles))
+    return DistributedMatrix(context, grid, agree(context.ranks, tiles))
 
 
-def distribute(A: Any, *, comm: Any = None, device: Any = None) -> Matrix:
+def distribute(A: Any, *, comm: Any = None, device: Any = None) -> DistributedMatrix:
     """Distribute the matrix of rank 0 over all ranks.
 
     Parameters
@@ -362,7 +362,7 @@ def distribute(A: Any, *, comm: Any = None, device: Any = None) -> Matrix:
 
     Returns
     -------
-    Matrix
+    DistributedMatrix
         The matrix in tiles, in the dtype of A.
 
     Raises
@@ -378,10 +378,10 @@ def distribute(A: Any, *, comm: Any = None, device: Any = None) -> Matrix:
     n, dtype = ranks.allgather(None if array is None else (len(array), array.dtype))[0]
     row_ranges = [(0, n if rank == 0 else 0) for rank in range(ranks.size)]
     grid = context.grid(n, dtype)
-    return Matrix(context, grid, distribute_rows(ranks, grid, row_ranges, array, dtype))
+    return DistributedMatrix(context, grid, distribute_rows(ranks, grid, row_ranges, array, dtype))
 
 
-def from_rows(rows: Any, *, comm: Any = None, device: Any = None) -> Matrix:
+def from_rows(rows: Any, *, comm: Any = None, device: Any = None) -> DistributedMatrix:
     """Return the matrix whose rows are those of each rank, by increasing rank.
 
     Parameters
@@ -395,7 +395,7 @@ def from_rows(rows: Any, *, comm: Any = None, device: Any = None) -> Matrix:
 
     Returns
     -------
-    Matrix
+    DistributedMatrix
         The matrix (n, n) in tiles, in the dtype of the rows.
 
     Raises
@@ -423,7 +423,7 @@ def from_rows(rows: Any, *, comm: Any = None, device: Any = None) -> Matrix:
     ends = np.cumsum([0, *counts]).tolist()
     row_ranges: list[Range] = list(itertools.pairwise(ends))
     grid = context.grid(ends[-1], array.dtype)
-    return Matrix(context, grid, distribute_rows(ranks, grid, row_ranges, array, array.dtype))
+    return DistributedMatrix(context, grid, distribute_rows(ranks, grid, row_ranges, array, array.dtype))
 
 
 def _check_square(A: Any) -> Array:
@@ -444,9 +444,9 @@ def _check_rows(A: Any) -> Array:
     return array
 
 
-def _as_matrix(A: Any, comm: Any, device: Any) -> Matrix:
+def _as_matrix(A: Any, comm: Any, device: Any) -> DistributedMatrix:
     """Return A itself, the matrix of the file A, or the array A of rank 0, distributed."""
-    if isinstance(A, Matrix):
+    if isinstance(A, DistributedMatrix):
         return A
     names = _RankContext(comm, device).ranks.allgather(os.fspath(A) if is_npy_name(A) else None)
     name = names[0]  # the name on rank 0 counts, as an array of rank 0 does
@@ -482,14 +482,18 @@ def closure(
 ) -> Array: ...
 @overload
 def closure(
-    A: Any, semiring: Semiring | str = ..., *, out: Matrix | None = ..., **options: Unpack[_TiledClosureOptions]
-) -> Matrix: ...
+    A: Any,
+    semiring: Semiring | str = ...,
+    *,
+    out: DistributedMatrix | None = ...,
+    **options: Unpack[_TiledClosureOptions],
+) -> DistributedMatrix: ...
 def closure(
     A: Any,
     semiring: Semiring | str = "min_plus",
     *,
     method: str = "blocked_floyd_warshall",
-    out: Matrix | str | os.PathLike[str] | None = None,
+    out: DistributedMatrix | str | os.PathLike[str] | None = None,
     memory: int | str | None = None,
     journal: str | os.PathLike[str] | None = None,
     progress: Progress | bool | None = None,
@@ -501,18 +505,18 @@ def closure(
 
     Parameters
     ----------
-    A : Matrix, array_like of shape (n, n), str or path-like
-        A `Matrix`, an array of rank 0, or the name of an .npy file. An array is distributed, and a file is `read`. With
-        ``journal`` the matrix stays in the file.
+    A : DistributedMatrix, array_like of shape (n, n), str or path-like
+        A `DistributedMatrix`, an array of rank 0, or the name of an .npy file. An array is distributed, and a file is
+        `read`. With ``journal`` the matrix stays in the file.
     semiring : Semiring or str, default "min_plus"
         A `Semiring` with a star, or a name of the catalogue.
     method : str, default "blocked_floyd_warshall"
         ``"blocked_floyd_warshall"``, or for comparison ``"row_broadcast"``, the algorithm of Bertoldi. There rows are
         scattered, and the row of every pivot is broadcast. It is algorithm 2 of the paper with one thread, algorithm 6
         with several, and algorithm 7 with ``device="cuda"``. It needs an idempotent ⊕, and pivots that need no star.
-    out : Matrix, str or path-like, optional
-        A itself, to close it in place. By default the result is a new `Matrix`. With ``journal`` it is the name of an
-        .npy file, which may be that of A.
+    out : DistributedMatrix, str or path-like, optional
+        A itself, to close it in place. By default the result is a new `DistributedMatrix`. With ``journal`` it is the
+        name of an .npy file, which may be that of A.
     memory : int or str, optional
         The memory in which each rank closes some strips of a file, as in `semiring.closure`. The default is its share
         of the free memory.
@@ -526,13 +530,13 @@ def closure(
     threads : int, optional
         The number of threads of each rank, by default that of `get_threads`.
     comm : mpi4py.MPI.Comm, optional
-        A communicator, as in `read`, if A is no `Matrix`.
+        A communicator, as in `read`, if A is no `DistributedMatrix`.
     device : str, optional
-        None or ``"cuda"``, as in `read`, if A is no `Matrix`.
+        None or ``"cuda"``, as in `read`, if A is no `DistributedMatrix`.
 
     Returns
     -------
-    Matrix or memory map, shape (n, n)
+    DistributedMatrix or memory map, shape (n, n)
         The closure. With ``journal`` it is the memory map of the file.
 
     Raises
@@ -581,11 +585,11 @@ def closure(
     if method == "row_broadcast":
         row_ranges = split_rows(closed.n, ranks.size)
         grid = Grid(tuple(row_ranges), (ranks.size, 1))
-        distributed = DistributedMatrix(ranks, grid, closed.to_rows()[1])
+        distributed = TiledMatrix(ranks, grid, closed.to_rows()[1])
     if is_half(closed.dtype):  # the tiles are closed in float32, and rounded once
         request = replace(request, rounded_to=closed.dtype)
         tiles = agree(ranks, partial(distributed.own.astype, np.float32))
-        distributed = DistributedMatrix(ranks, distributed.grid, tiles)
+        distributed = TiledMatrix(ranks, distributed.grid, tiles)
     transport, close = context.transport(distributed.grid), _METHODS[method]
     close_distributed(request, distributed, transport, place=context.to_device, close=close, progress=progress)
     own = round_to_dtype(distributed.own, closed.dtype)
@@ -627,25 +631,25 @@ def matmul(
     threads: int | None = None,
     comm: Any = None,
     device: Any = None,
-) -> Matrix:
+) -> DistributedMatrix:
     """Compute the product C[i, j] = ⊕ₖ A[i, k] ⊗ B[k, j] of two matrices of one size and one dtype.
 
     Parameters
     ----------
-    A, B : Matrix, array_like of shape (n, n), str or path-like
-        A `Matrix`, an array of rank 0, or the name of an .npy file.
+    A, B : DistributedMatrix, array_like of shape (n, n), str or path-like
+        A `DistributedMatrix`, an array of rank 0, or the name of an .npy file.
     semiring : Semiring or str, default "min_plus"
         A `Semiring` or the name of one in the catalogue.
     threads : int, optional
         The number of threads of each rank, by default that of `get_threads`.
     comm : mpi4py.MPI.Comm, optional
-        A communicator, as in `read`, if A is no `Matrix`.
+        A communicator, as in `read`, if A is no `DistributedMatrix`.
     device : str, optional
-        None or ``"cuda"``, as in `read`, if A is no `Matrix`.
+        None or ``"cuda"``, as in `read`, if A is no `DistributedMatrix`.
 
     Returns
     -------
-    Matrix
+    DistributedMatrix
         The product (n, n), on the ranks and devices of A.
 
     Raises
@@ -691,7 +695,7 @@ def matmul(
     C = to_host_array(C)
     if code is not None:
         C = agree(ranks, lambda: decode(C, algebra, dtype, limit=code.limit))
-    return Matrix(left._context, grid, C)
+    return DistributedMatrix(left._context, grid, C)
 
 
 def shortest_paths(A: Any, *, threads: int | None = None, comm: Any = None, device: Any = None) -> DistributedPaths:
@@ -699,14 +703,14 @@ def shortest_paths(A: Any, *, threads: int | None = None, comm: Any = None, devi
 
     Parameters
     ----------
-    A : Matrix, array_like of shape (n, n), str or path-like
+    A : DistributedMatrix, array_like of shape (n, n), str or path-like
         The weights of edges, as in `closure`.
     threads : int, optional
         The number of threads of each rank, by default that of `get_threads`.
     comm : mpi4py.MPI.Comm, optional
-        A communicator, as in `read`, if A is no `Matrix`.
+        A communicator, as in `read`, if A is no `DistributedMatrix`.
     device : str, optional
-        None or ``"cuda"``, as in `read`, if A is no `Matrix`.
+        None or ``"cuda"``, as in `read`, if A is no `DistributedMatrix`.
 
     Returns
     -------
@@ -733,16 +737,16 @@ def best_paths(
 
     Parameters
     ----------
-    A : Matrix, array_like of shape (n, n), str or path-like
+    A : DistributedMatrix, array_like of shape (n, n), str or path-like
         The weights of edges, as in `closure`.
     semiring : Semiring or str, default "min_plus"
         A `Semiring` with a selective ⊕ and a star, or a name of the catalogue.
     threads : int, optional
         The number of threads of each rank, by default that of `get_threads`.
     comm : mpi4py.MPI.Comm, optional
-        A communicator, as in `read`, if A is no `Matrix`.
+        A communicator, as in `read`, if A is no `DistributedMatrix`.
     device : str, optional
-        None or ``"cuda"``, as in `read`, if A is no `Matrix`.
+        None or ``"cuda"``, as in `read`, if A is no `DistributedMatrix`.
 
     Returns
     -------
@@ -774,15 +778,15 @@ class DistributedPaths:
 
     Parameters
     ----------
-    edges : Matrix
+    edges : DistributedMatrix
         The weights of the edges.
-    closed : Matrix
+    closed : DistributedMatrix
         Their closure.
     semiring : Semiring
         The semiring, whose ⊕ is selective.
     """
 
-    def __init__(self, edges: Matrix, closed: Matrix, semiring: Semiring) -> None:
+    def __init__(self, edges: DistributedMatrix, closed: DistributedMatrix, semiring: Semiring) -> None:
         self.semiring, self.matrix, self.n = semiring, closed, closed.n
         self._edges, self._distances = _SharedRows(edges), _SharedRows(closed)
         own = self._edges.own
@@ -901,7 +905,7 @@ class DistributedPaths:
 class _SharedRows:
     """The rows of a matrix that any rank may read: ``shared[i]``, ``shared[i, columns]``, ``shared[tails, heads]``."""
 
-    def __init__(self, matrix: Matrix) -> None:
+    def __init__(self, matrix: DistributedMatrix) -> None:
         self._mpi, self._row_ranges = load_mpi(), split_rows(matrix.n, matrix._context.ranks.size)
         _, rows = matrix.to_rows()
         ranks = matrix._context.ranks

@@ -5,18 +5,12 @@ Operands are everything that `semiring.arrays.operands` reads. Results are in th
 NumPy's promotion of their dtypes.
 """
 
-from semiring.linalg.blas import axpy, dot, gemm, gemv, ger
 from semiring.linalg.elementwise import add, identity, multiply, reduce, zeros
 from semiring.linalg.products import matmul, power
 from semiring.linalg.sequences import multi_dot, scan
 
 __all__ = [
     "add",
-    "axpy",
-    "dot",
-    "gemm",
-    "gemv",
-    "ger",
     "identity",
     "matmul",
     "multi_dot",

@@ -180,7 +180,7 @@ def gemm(
     threads: int | None,
     device: Any = None,
 ) -> BitMatrix:
-    """Compute `semiring.gemm` for a `BitMatrix` operand; α and β are 0̄ or 1̄, so they drop or keep a term."""
+    """Compute `semiring.blas.gemm` for a `BitMatrix` operand; α and β are 0̄ or 1̄, so they drop or keep a term."""
     left, right = _gather_operands(semiring, device, A=A, B=B)
     left, right = left.T if transpose[0] else left, right.T if transpose[1] else right
     zero = bool(semiring.zero_for(_BOOL))

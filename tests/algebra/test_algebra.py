@@ -31,7 +31,7 @@ def reliability(**options):
 
 def test_text_callables_and_trees_define_the_same_semiring():
     by_text = Semiring("a", "min(x, y)", "x + y", "inf", "0")
-    by_callable = Semiring("b", sr.ops.minimum, lambda x, y: x + y, INF, 0)
+    by_callable = Semiring("b", sr.extend.minimum, lambda x, y: x + y, INF, 0)
     by_tree = Semiring("c", parse("min(x, y)", ("x", "y")), parse("x + y", ("x", "y")), np.float64(INF), np.int64(0))
     assert by_text == by_callable == by_tree
     assert len({by_text, by_callable, by_tree}) == 1

@@ -328,13 +328,13 @@ def t(function, **options):
 @pytest.mark.parametrize(
     ("function", "text"),
     [
-        (lambda x, y: sr.ops.minimum(x, y), "min(x, y)"),
-        (lambda x, y: sr.ops.maximum(0, x + y - 1), "max(0, x + y - 1)"),
-        (lambda x, y: sr.ops.where((x < y) & ~(y == 2), x, y), "where((x < y) & ~(y == 2), x, y)"),
+        (lambda x, y: sr.extend.minimum(x, y), "min(x, y)"),
+        (lambda x, y: sr.extend.maximum(0, x + y - 1), "max(0, x + y - 1)"),
+        (lambda x, y: sr.extend.where((x < y) & ~(y == 2), x, y), "where((x < y) & ~(y == 2), x, y)"),
         (lambda x, y: abs(-x) / (2 - y), "abs(-x) / (2 - y)"),
-        (lambda x, y: sr.ops.log1p(sr.ops.exp(-sr.ops.absolute(x - y))), "log1p(exp(-abs(x - y)))"),
+        (lambda x, y: sr.extend.log1p(sr.extend.exp(-sr.extend.absolute(x - y))), "log1p(exp(-abs(x - y)))"),
         (
-            lambda x, y: sr.ops.sqrt(x) + sr.ops.floor(y) + sr.ops.expm1(x) + sr.ops.log(y),
+            lambda x, y: sr.extend.sqrt(x) + sr.extend.floor(y) + sr.extend.expm1(x) + sr.extend.log(y),
             "sqrt(x) + floor(y) + expm1(x) + log(y)",
         ),
         (lambda x, y: (x & 3) | (1 ^ y), "x & 3 | 1 ^ y"),
@@ -343,7 +343,7 @@ def t(function, **options):
         (lambda x, y: np.add(np.exp(x), np.negative(y)), "exp(x) + -y"),
         (lambda x, y: np.bitwise_and(x, y) ^ np.int64(5), "x & y ^ 5"),
         (lambda x, y: np.float64(2) * x + y * np.int8(3), "2.0 * x + y * 3"),
-        (lambda x, y: sr.ops.where(np.less_equal(x, y), +x, np.multiply(y, True)), "where(x <= y, x, y * True)"),
+        (lambda x, y: sr.extend.where(np.less_equal(x, y), +x, np.multiply(y, True)), "where(x <= y, x, y * True)"),
         (lambda x, y: sum([x, y]), "0 + x + y"),
         (lambda x, y: 7, "7"),
     ],
@@ -369,7 +369,9 @@ def test_a_callable_is_traced_in_the_order_it_is_written(function, text):
     ],
 )
 def test_what_python_decides_itself_names_where_and_minimum(function):
-    with pytest.raises(ExpressionError, match=r"\.ops\.where\(c, a, b\).*\.ops\.minimum, semiring\.ops\.maximum"):
+    with pytest.raises(
+        ExpressionError, match=r"\.extend\.where\(c, a, b\).*\.extend\.minimum, semiring\.extend\.maximum"
+    ):
         t(function)
 
 
@@ -508,7 +510,7 @@ def test_substitute_replaces_all_at_once():
 
 def test_min_and_max_drop_a_nan_whichever_side_it_is_on():
     nan, values = np.array([np.nan, 1.0, np.nan]), np.array([2.0, np.nan, np.nan])
-    for tree, name in ((p("min(x, y)"), sr.ops.minimum), (p("max(x, y)"), sr.ops.maximum)):
+    for tree, name in ((p("min(x, y)"), sr.extend.minimum), (p("max(x, y)"), sr.extend.maximum)):
         expected = np.array([2.0, 1.0, np.nan])
         np.testing.assert_array_equal(tree.evaluate({"x": nan, "y": values}, nan.dtype), expected)
         np.testing.assert_array_equal(tree.evaluate({"x": values, "y": nan}, nan.dtype), expected)
@@ -516,11 +518,11 @@ def test_min_and_max_drop_a_nan_whichever_side_it_is_on():
 
 
 def test_the_public_functions_work_on_arrays_and_check_their_number_of_arguments():
-    assert sr.ops.where(np.array([True, False]), 1, 2).tolist() == [1, 2]
-    assert sr.ops.exp(0.0) == 1
-    assert sr.ops.absolute([-1, 2]).tolist() == [1, 2]
+    assert sr.extend.where(np.array([True, False]), 1, 2).tolist() == [1, 2]
+    assert sr.extend.exp(0.0) == 1
+    assert sr.extend.absolute([-1, 2]).tolist() == [1, 2]
     with pytest.raises(TypeError, match="2 arguments, 3 given"):
-        sr.ops.minimum(1, 2, 3)
+        sr.extend.minimum(1, 2, 3)
 
 
 @pytest.mark.parametrize(

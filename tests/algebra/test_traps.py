@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from tiers import full, quick
 
 import semiring as sr
-from semiring import linalg
+from semiring import blas
 from semiring.closures import closure
 from semiring.errors import DomainError, IntegerOverflowError
 from semiring.kernels import BACKENDS, get_backend
@@ -195,7 +195,7 @@ def test_nan_is_an_error_that_names_the_entry(name, n):
     calls = (
         lambda: matmul(bad, A, name),
         lambda: matmul(A, bad, name),
-        lambda: linalg.gemm(A, bad, semiring=name),
+        lambda: blas.gemm(A, bad, semiring=name),
         lambda: closure(bad, name),
     )
     for call in calls:
@@ -302,7 +302,7 @@ def test_transposed_operands_are_not_swapped_where_the_order_matters(rng):
             C = np.empty((n, m), np.uint8).T
             matmul(in_layout(A, left), in_layout(B, right), relations, out=C)
             np.testing.assert_array_equal(C, expected)
-        D = linalg.gemm(A.T, B.T, semiring=relations, transpose_a=True, transpose_b=True)
+        D = blas.gemm(A.T, B.T, semiring=relations, transpose_a=True, transpose_b=True)
         np.testing.assert_array_equal(D, expected)
 
 
@@ -343,10 +343,10 @@ def test_an_uninitialised_output_is_not_read(name, rng):
             wanted = expected if k else np.full(shape, oracles.zero(name, dtype))
             check = np.testing.assert_allclose if name == "log_plus" else np.testing.assert_array_equal
             check(matmul(A[:, :k], B[:k], name, out=C.copy()), wanted)
-            check(linalg.gemm(A[:, :k], B[:k], semiring=name, out=C.copy()), wanted)
+            check(blas.gemm(A[:, :k], B[:k], semiring=name, out=C.copy()), wanted)
             if poison == poison and semiring.domain.contains(float(poison)):
                 zero = oracles.zero(name, dtype)
-                check(linalg.gemm(A[:, :k], B[:k], C, name, beta=zero), wanted)
+                check(blas.gemm(A[:, :k], B[:k], C, name, beta=zero), wanted)
 
 
 # ------------------------------------------------------------------------------------------------------------ domain
@@ -360,7 +360,7 @@ def test_the_domain_is_part_of_the_semiring(name, value):
     """0 is the zero of max-times on numbers ≥ 0 only: (-1) ⊗ (-1) beats it. Entries outside are refused, by name."""
     A = np.full((4, 4), 1.0)
     A[2, 3] = value
-    for call in (lambda: matmul(A, A, name), lambda: closure(A, name), lambda: linalg.gemm(A, A, semiring=name)):
+    for call in (lambda: matmul(A, A, name), lambda: closure(A, name), lambda: blas.gemm(A, A, semiring=name)):
         with pytest.raises(DomainError, match=r"A\[2, 3\]"):
             call()
 

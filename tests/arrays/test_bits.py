@@ -74,7 +74,7 @@ def test_packing_takes_lists_and_refuses_numbers():
     with pytest.raises(ShapeError, match="2-D array, not 1-D"):
         pack(np.zeros(3, bool))
     with pytest.raises(DTypeError, match=r"not a Network: pack\(as_network\(A, .boolean.\)"):
-        pack(network := sr.load_network("us-flights"))
+        pack(network := sr.data.load_network("us-flights"))
     assert pack(sr.as_network(network, "boolean").matrix).unpack().sum() == 6022
 
 

@@ -89,7 +89,7 @@ ON_THE_HOST = {
     "predecessors": (sr.shortest_paths, weights, 1024, 3 + 0.75),
     "product": (lambda A: sr.matmul(A, A), weights, N, 1.1),
     "product with no path": (lambda A: sr.matmul(A, A), lambda n: with_no_path(n), 1024, 3),
-    "gemm": (lambda A: sr.gemm(A, A, alpha=2.0), weights, N, 3.4),
+    "gemm": (lambda A: sr.blas.gemm(A, A, alpha=2.0), weights, N, 3.4),
     "entries, many operations": (lambda A: sr.add(A, A, "log_plus"), weights, N, 4.25),
     "entries, one": (lambda A: sr.multiply(A, A), weights, N, 1.5),
     "csgraph": (lambda A: csgraph().floyd_warshall(A, overwrite=True), lambda n: weights(n, float), N, PANELS),

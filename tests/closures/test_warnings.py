@@ -298,7 +298,7 @@ def test_no_false_alarm_on_the_families_of_graphs():
 def test_no_false_alarm_on_real_networks(name):
     for semiring, function in FUNCTIONS.items():
         if semiring != "max_plus" and semiring != "max_times":
-            function(sr.load_network(name, semiring).matrix)
+            function(sr.data.load_network(name, semiring).matrix)
 
 
 # ------------------------------------------------------------------------------------------- sums that diverge
@@ -442,7 +442,11 @@ def test_what_the_axioms_refute_has_no_closure():
 def test_sums_that_depend_on_their_order_are_refused(semiring, message):
     A = np.array([[0, 1], [1, 1]], semiring.dtypes[0])
     packed = [lambda A, R: sr.matmul(sr.pack(A), sr.pack(A), R)] if A.dtype == bool else []
-    products = [lambda A, R: sr.matmul(A, A, R), lambda A, R: sr.gemm(A, A, semiring=R), lambda A, R: sr.power(A, 2, R)]
+    products = [
+        lambda A, R: sr.matmul(A, A, R),
+        lambda A, R: sr.blas.gemm(A, A, semiring=R),
+        lambda A, R: sr.power(A, 2, R),
+    ]
     for _ in range(2):
         for call in (*products, *packed, sr.reduce):
             with pytest.raises(AlgebraError, match=f"so a product depends on the order .*{message}"):

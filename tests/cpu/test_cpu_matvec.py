@@ -58,7 +58,7 @@ def test_against_the_reference(rng, name, dtype, m, k):
 def test_threads_change_no_bit(rng, monkeypatch):
     A, x = rng.standard_normal((2100, 2050)), rng.standard_normal(2050)
     for M in (A, np.asfortranarray(A)):
-        one, three = (sr.gemv(M, x, None, "plus_times", threads=threads) for threads in (1, 3))
+        one, three = (sr.blas.gemv(M, x, None, "plus_times", threads=threads) for threads in (1, 3))
         np.testing.assert_array_equal(one, three)
         np.testing.assert_allclose(one, A @ x, rtol=1e-9, atol=1e-11)
 
@@ -66,15 +66,15 @@ def test_threads_change_no_bit(rng, monkeypatch):
 def test_the_vector_may_be_any_view(rng):
     A = rng.random((70, 90))
     wide = rng.random((90, 4))
-    np.testing.assert_array_equal(sr.gemv(A, wide[:, 2]), (A + wide[:, 2]).min(1))
+    np.testing.assert_array_equal(sr.blas.gemv(A, wide[:, 2]), (A + wide[:, 2]).min(1))
     np.testing.assert_array_equal(sr.matmul(wide[::-1, 1], A[:, ::-1].T), (A[:, ::-1] + wide[::-1, 1]).min(1))
     out = np.zeros((70, 2))
-    sr.gemv(A, wide[:, 0], None, out=out[:, 1])
+    sr.blas.gemv(A, wide[:, 0], None, out=out[:, 1])
     np.testing.assert_array_equal(out[:, 1], (A + wide[:, 0]).min(1))
     square = A[:, :70]
     vector = wide[:70, 3].copy()
     expected = (square + vector).min(1)
-    assert sr.gemv(square, vector, None, out=vector) is vector
+    assert sr.blas.gemv(square, vector, None, out=vector) is vector
     np.testing.assert_array_equal(vector, expected)
 
 
@@ -84,7 +84,7 @@ def test_infinities_and_nan_are_dropped():
     x = np.zeros(70)
     x[3] = np.inf
     for M in (A, np.asfortranarray(A)):
-        np.testing.assert_array_equal(sr.gemv(M, x), [5.0, np.inf, np.inf])
+        np.testing.assert_array_equal(sr.blas.gemv(M, x), [5.0, np.inf, np.inf])
 
 
 # ------------------------------------------------------------------------------------------------- stacks

@@ -251,17 +251,17 @@ def test_one_wait_a_call_and_none_without_a_check(cp, rng):
         "aliased": lambda **o: sr.matmul(out, A, out=out, **o),
         "batches": lambda **o: sr.matmul(A.reshape(5, 1, 5), A, **o),
         "witness": lambda **o: sr.matmul(A, A, **o, return_witness=True),
-        "gemm": lambda **o: sr.gemm(A, A, A, alpha=2, beta=3, **o),
-        "gemm of integers": lambda **o: sr.gemm(whole, whole, whole, alpha=2, beta=3, **o),
-        "gemv": lambda **o: sr.gemv(A, x, x, beta=1, **o),
-        "ger": lambda **o: sr.ger(x, x, A, **o),
-        "dot": lambda **o: sr.dot(x, x, **o),
+        "gemm": lambda **o: sr.blas.gemm(A, A, A, alpha=2, beta=3, **o),
+        "gemm of integers": lambda **o: sr.blas.gemm(whole, whole, whole, alpha=2, beta=3, **o),
+        "gemv": lambda **o: sr.blas.gemv(A, x, x, beta=1, **o),
+        "ger": lambda **o: sr.blas.ger(x, x, A, **o),
+        "dot": lambda **o: sr.blas.dot(x, x, **o),
         "power": lambda **o: sr.power(A, 5, **o),
         "add": lambda **o: sr.add(A, x, **o),
         "multiply": lambda **o: sr.multiply(A, 3, **o),
         "reduce": lambda **o: sr.reduce(A, axis=0, **o),
-        "axpy": lambda **o: sr.axpy(2, A, A, **o),
-        "axpy of integers": lambda **o: sr.axpy(0, whole[:1] * 0, whole, "max_plus", **o),
+        "axpy": lambda **o: sr.blas.axpy(2, A, A, **o),
+        "axpy of integers": lambda **o: sr.blas.axpy(0, whole[:1] * 0, whole, "max_plus", **o),
     }
     for name, call in calls.items():
         for check, waits in ((True, 1), (False, 0)):
@@ -272,7 +272,7 @@ def test_one_wait_a_call_and_none_without_a_check(cp, rng):
 
 def test_an_error_is_found_by_the_one_wait(cp):
     bad = np.array([[1.0, 2.0], [np.nan, 0.0]])
-    for call in (lambda X: sr.matmul(X, X), lambda X: sr.add(X, X), lambda X: sr.gemm(X, X, X, beta=1)):
+    for call in (lambda X: sr.matmul(X, X), lambda X: sr.add(X, X), lambda X: sr.blas.gemm(X, X, X, beta=1)):
         with pytest.raises(DomainError, match=r"A\[1, 0\] is nan"):
             call(cp.asarray(bad))
 
@@ -324,15 +324,15 @@ def test_results_live_where_the_operands_do(cp, rng):
     for call in (
         lambda X, **o: sr.matmul(X, X, **o),
         lambda X, **o: sr.matmul(X, X, **o, return_witness=True)[1],
-        lambda X, **o: sr.gemm(X, X, X, alpha=1, beta=2, transpose_a=True, **o),
+        lambda X, **o: sr.blas.gemm(X, X, X, alpha=1, beta=2, transpose_a=True, **o),
         lambda X, **o: sr.power(X, 3, **o),
         lambda X, **o: sr.power(X, 0, **o),
-        lambda X, **o: sr.axpy(2, X, X, **o),
+        lambda X, **o: sr.blas.axpy(2, X, X, **o),
         lambda X, **o: sr.reduce(X, axis=1, **o),
         lambda X, **o: sr.reduce(-X, "log_plus", axis=1, **o),
         lambda X, **o: sr.reduce(X[:0], axis=0, **o),
         lambda X, **o: sr.reduce(X, axis=(), **o),
-        lambda X, **o: sr.dot(X[0], X[1], **o),
+        lambda X, **o: sr.blas.dot(X[0], X[1], **o),
     ):
         expected = call(A)
         assert_same(call(cp.asarray(A)), expected)
@@ -355,7 +355,7 @@ def test_what_does_not_live_together_is_refused(cp):
         with pytest.raises(DeviceError, match=r"on a GPU.* in the memory of the host|in the memory of the host.* GPU"):
             call()
     with pytest.raises(DeviceError, match=r"alpha is .*on a GPU"):
-        sr.gemm(cp.asarray(A), cp.asarray(A), alpha=cp.asarray(1.0))
+        sr.blas.gemm(cp.asarray(A), cp.asarray(A), alpha=cp.asarray(1.0))
 
 
 # ------------------------------------------------------------------------------------------------- packed bits
@@ -367,8 +367,8 @@ def packed_calls(pack, A, B, C):
         "matmul": lambda **o: sr.matmul(pack(A), pack(B), "boolean", **o),
         "half packed": lambda **o: sr.matmul(pack(A), B, "boolean", **o),
         "xor": lambda **o: sr.matmul(pack(A), pack(B), "xor_and", **o),
-        "gemm": lambda **o: sr.gemm(pack(A), pack(B), pack(C), "boolean", beta=1, transpose_a=True, **o),
-        "nothing": lambda **o: sr.gemm(pack(A), pack(B), semiring="boolean", alpha=0, **o),
+        "gemm": lambda **o: sr.blas.gemm(pack(A), pack(B), pack(C), "boolean", beta=1, transpose_a=True, **o),
+        "nothing": lambda **o: sr.blas.gemm(pack(A), pack(B), semiring="boolean", alpha=0, **o),
         "add": lambda **o: sr.add(pack(A), pack(B), "xor_and", **o),
         "multiply": lambda **o: sr.multiply(pack(A), B, "boolean", **o),
         "power": lambda **o: sr.power(pack(A), 3, "boolean", **o),

@@ -11,6 +11,7 @@ from tiers import full, quick
 import semiring as sr
 from semiring.algebra.catalogue import as_semiring
 from semiring.sparse import numeric, symbolic
+from semiring.sparse.factorization import Factor
 
 inf = np.inf
 KINDS = {
@@ -276,7 +277,7 @@ def test_a_file_that_is_not_whole_is_none(tmp_path, rng):
     path = tmp_path / "rows.npy"
     np.save(path, np.zeros((40, 40)))  # what stands there already is no excuse
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sr.Factor, "_write_rows", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(Factor, "_write_rows", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             F.rows(out=path)
     with pytest.raises(ValueError, match="pickled"):

@@ -107,9 +107,9 @@ def calls_that_fail(xp):
     yield lambda: sr.matmul(A, A.T, out=xp.zeros((3, 3), np.float32))
     yield lambda: sr.matmul(xp.zeros((2, 2), np.uint8), xp.zeros((2, 2), np.uint8))
     yield lambda: sr.matmul(xp.zeros((2, 2), complex), xp.zeros((2, 2)))
-    yield lambda: sr.gemm(A, A.T, xp.zeros((4, 3)), beta=0)
-    yield lambda: sr.gemm(A, A.T, beta=0)
-    yield lambda: sr.gemv(A, A)
+    yield lambda: sr.blas.gemm(A, A.T, xp.zeros((4, 3)), beta=0)
+    yield lambda: sr.blas.gemm(A, A.T, beta=0)
+    yield lambda: sr.blas.gemv(A, A)
     yield lambda: sr.add(A, tall)
     yield lambda: sr.power(A, 2)
     yield lambda: sr.matmul(A, A.T, "plus_times", return_witness=True)
@@ -189,7 +189,7 @@ def test_vectors(cp, rng):
     assert_same(sr.matmul(cp.asarray(A), cp.asarray(x)), sr.matmul(A, x))
     assert_same(sr.matmul(cp.asarray(x), cp.asarray(A).T), sr.matmul(x, A.T))
     assert_same(sr.matmul(cp.asarray(x), cp.asarray(x)), sr.matmul(x, x))
-    assert_same(sr.dot(cp.asarray(x), cp.asarray(x)), sr.dot(x, x))
+    assert_same(sr.blas.dot(cp.asarray(x), cp.asarray(x)), sr.blas.dot(x, x))
 
 
 def test_dtypes_meet(cp):
@@ -215,8 +215,8 @@ def test_out_may_be_an_operand(name, dtype, cp, rng):
     sr.matmul(whole[:9], whole[9:], name, out=whole[4:13])
     assert_same(whole[4:13], expected)
     C = cp.asarray(A)
-    sr.gemm(cp.asarray(A), cp.asarray(B), C, name, beta=sr.CATALOGUE[name].one_for(dtype), out=C.T)
-    assert_same(C.T, sr.gemm(A, B, A, name, beta=sr.CATALOGUE[name].one_for(dtype)))
+    sr.blas.gemm(cp.asarray(A), cp.asarray(B), C, name, beta=sr.CATALOGUE[name].one_for(dtype), out=C.T)
+    assert_same(C.T, sr.blas.gemm(A, B, A, name, beta=sr.CATALOGUE[name].one_for(dtype)))
 
 
 @pytest.mark.parametrize(("name", "dtype"), [c for c in CASES if c[0] != "plus_times" and c[1] != "bool"])
@@ -282,40 +282,40 @@ def test_gemm(name, dtype, cp, rng):
     for alpha in (None, 2, zero, one):
         for beta in (None, 3, zero, one):
             addends = (None, None) if beta is None else (C, cp.asarray(C))
-            expected = sr.gemm(A, B, addends[0], name, alpha=alpha, beta=beta)
-            assert_same(sr.gemm(cp.asarray(A), cp.asarray(B), addends[1], name, alpha=alpha, beta=beta), expected)
+            expected = sr.blas.gemm(A, B, addends[0], name, alpha=alpha, beta=beta)
+            assert_same(sr.blas.gemm(cp.asarray(A), cp.asarray(B), addends[1], name, alpha=alpha, beta=beta), expected)
             out = cp.asarray(C)
             options = {"transpose_a": True, "transpose_b": True, "out": out, "check": False}
             At, Bt = cp.asarray(A.T.copy()), cp.asarray(B.T.copy())
             addend = None if beta is None else out
-            assert sr.gemm(At, Bt, addend, name, alpha=alpha, beta=beta, **options) is out
+            assert sr.blas.gemm(At, Bt, addend, name, alpha=alpha, beta=beta, **options) is out
             assert_same(out, expected)
 
 
 def test_gemm_reads_c_only_where_beta_is_not_the_zero(cp, rng):
     A = entries(rng, "plus_times", "float32", (5, 5))
     C = cp.full((5, 5), np.nan, np.float32)
-    found = sr.gemm(cp.asarray(A), cp.asarray(A), C, "plus_times", beta=0, check=False)
+    found = sr.blas.gemm(cp.asarray(A), cp.asarray(A), C, "plus_times", beta=0, check=False)
     assert_same(found, sr.matmul(A, A, "plus_times"))
     with pytest.raises(ValueError, match="C is given, but no beta"):
-        sr.gemm(cp.asarray(A), cp.asarray(A), C, "plus_times")
+        sr.blas.gemm(cp.asarray(A), cp.asarray(A), C, "plus_times")
     with pytest.raises(DeviceError, match="beta is an array on a GPU"):
-        sr.gemm(C, C, C, beta=cp.zeros(()))
+        sr.blas.gemm(C, C, C, beta=cp.zeros(()))
 
 
 @pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float32"), ("min_plus", "int32"), ("plus_times", "float64")])
 def test_relatives_of_gemm(name, dtype, cp, rng):
     A, x, y = (entries(rng, name, dtype, shape) for shape in ((17, 31), (31,), (17,)))
     A_, x_, y_ = map(cp.asarray, (A, x, y))
-    assert_same(sr.gemv(A_, x_, y_, name, alpha=2, beta=1), sr.gemv(A, x, y, name, alpha=2, beta=1))
-    assert_same(sr.gemv(A_, y_, semiring=name, transpose=True), sr.gemv(A, y, semiring=name, transpose=True))
+    assert_same(sr.blas.gemv(A_, x_, y_, name, alpha=2, beta=1), sr.blas.gemv(A, x, y, name, alpha=2, beta=1))
+    assert_same(sr.blas.gemv(A_, y_, semiring=name, transpose=True), sr.blas.gemv(A, y, semiring=name, transpose=True))
     out = y_.copy()
-    assert sr.gemv(A_, x_, out, name, beta=1, out=out) is out
-    assert_same(out, sr.gemv(A, x, y, name, beta=1))
-    assert_same(sr.ger(y_, x_, A_, name, alpha=1), sr.ger(y, x, A, name, alpha=1))
-    assert_same(sr.ger(y_, x_, semiring=name), sr.ger(y, x, semiring=name))
-    assert sr.axpy(2, y_, y_[::-1], name, out=y_) is y_
-    assert_same(y_, sr.axpy(2, y, y[::-1], name))
+    assert sr.blas.gemv(A_, x_, out, name, beta=1, out=out) is out
+    assert_same(out, sr.blas.gemv(A, x, y, name, beta=1))
+    assert_same(sr.blas.ger(y_, x_, A_, name, alpha=1), sr.blas.ger(y, x, A, name, alpha=1))
+    assert_same(sr.blas.ger(y_, x_, semiring=name), sr.blas.ger(y, x, semiring=name))
+    assert sr.blas.axpy(2, y_, y_[::-1], name, out=y_) is y_
+    assert_same(y_, sr.blas.axpy(2, y, y[::-1], name))
 
 
 # ------------------------------------------------------------------------------------------------- entry by entry
@@ -364,7 +364,7 @@ def test_packed_bits(size, cp, rng):
     for name in ("boolean", "xor_and"):
         for check in (True, False):
             assert_same(sr.matmul(A_, B_, name, check=check).unpack(), sr.matmul(A, B, name))
-        assert_same(sr.gemm(A_, B_, C_, name, beta=True).unpack(), sr.gemm(A, B, C, name, beta=True))
+        assert_same(sr.blas.gemm(A_, B_, C_, name, beta=True).unpack(), sr.blas.gemm(A, B, C, name, beta=True))
         assert_same(sr.add(C_, ~C_, name).unpack(), sr.add(C, ~C, name))
     assert_same(
         sr.matmul(A_, B_, "boolean", return_witness=True)[1], sr.matmul(A, B, "boolean", return_witness=True)[1]
@@ -391,14 +391,14 @@ def test_host_arrays_are_moved_and_come_back(rng):
     out = np.zeros_like(expected)
     assert sr.matmul(A, B, out=out, device="cuda") is out
     np.testing.assert_array_equal(out, expected)
-    assert isinstance(sr.dot(A[0], B[:, 0], device="cuda"), np.float32)
+    assert isinstance(sr.blas.dot(A[0], B[:, 0], device="cuda"), np.float32)
     for call in (
-        lambda **o: sr.gemm(A, B, expected, beta=0, **o),
-        lambda **o: sr.gemv(A, B[:, 0], **o),
-        lambda **o: sr.ger(A[0], B[:, 0], **o),
+        lambda **o: sr.blas.gemm(A, B, expected, beta=0, **o),
+        lambda **o: sr.blas.gemv(A, B[:, 0], **o),
+        lambda **o: sr.blas.ger(A[0], B[:, 0], **o),
         lambda **o: sr.power(A[:, :17], 3, **o),
         lambda **o: sr.reduce(A, axis=0, **o),
-        lambda **o: sr.axpy(2, A, A, **o),
+        lambda **o: sr.blas.axpy(2, A, A, **o),
         lambda **o: sr.matmul(A, B, **o, return_witness=True)[1],
     ):
         found = call(device="cuda")
@@ -415,7 +415,7 @@ def test_host_and_device_do_not_mix(cp):
         lambda: sr.matmul(cp.asarray(A), A),
         lambda: sr.matmul([[1.0]], cp.ones((1, 1))),
         lambda: sr.add(A, cp.asarray(A)),
-        lambda: sr.gemm(cp.asarray(A), cp.asarray(A), A, beta=0),
+        lambda: sr.blas.gemm(cp.asarray(A), cp.asarray(A), A, beta=0),
         lambda: sr.matmul(A, A, out=cp.asarray(A)),
         lambda: sr.matmul(cp.asarray(A), cp.asarray(A), out=A),
     ):
@@ -468,7 +468,8 @@ def test_bfloat16(name, cp, rng):
         assert_same(sr.multiply(cp.asarray(A), 2.0, name), sr.multiply(A, dtype.type(2), name))
         assert_same(sr.reduce(cp.asarray(A), name, 1), sr.reduce(A, name, 1))
         assert_same(
-            sr.gemm(cp.asarray(A), cp.asarray(B), semiring=name, alpha=2.0), sr.gemm(A, B, semiring=name, alpha=2.0)
+            sr.blas.gemm(cp.asarray(A), cp.asarray(B), semiring=name, alpha=2.0),
+            sr.blas.gemm(A, B, semiring=name, alpha=2.0),
         )
         assert_same(
             sr.matmul(cp.asarray(A), cp.asarray(B), name, return_witness=True)[1],
@@ -533,11 +534,11 @@ CAPTURED = {
     "matmul": lambda A, x, out: sr.matmul(A, A, out=out, check=False),
     "matmul of integers": lambda A, x, out: sr.matmul(A.astype("i4"), A.astype("i4"), check=False),
     "plus_times": lambda A, x, out: sr.matmul(A, A, "plus_times", out=out, check=False),
-    "gemm": lambda A, x, out: sr.gemm(A, A, A, alpha=2, beta=1, out=out, check=False),
-    "gemv": lambda A, x, out: sr.gemv(A, x, check=False),
-    "ger": lambda A, x, out: sr.ger(x, x, A, check=False),
-    "axpy": lambda A, x, out: sr.axpy(2, A, A, out=out, check=False),
-    "dot": lambda A, x, out: sr.dot(x, x, check=False),
+    "gemm": lambda A, x, out: sr.blas.gemm(A, A, A, alpha=2, beta=1, out=out, check=False),
+    "gemv": lambda A, x, out: sr.blas.gemv(A, x, check=False),
+    "ger": lambda A, x, out: sr.blas.ger(x, x, A, check=False),
+    "axpy": lambda A, x, out: sr.blas.axpy(2, A, A, out=out, check=False),
+    "dot": lambda A, x, out: sr.blas.dot(x, x, check=False),
     "power": lambda A, x, out: sr.power(A, 3, check=False),
     "witness": lambda A, x, out: sr.matmul(A, A, check=False, return_witness=True)[1],
     "add": lambda A, x, out: sr.add(A, x, check=False),

@@ -494,10 +494,10 @@ def test_a_network_that_was_read(tmp_path):
 
 @pytest.mark.full
 def test_the_network_of_the_library():
-    flights = sr.load_network("us-flights")
+    flights = sr.data.load_network("us-flights")
     assert sr.shortest_paths(flights).path("BGR", "GUM") == ["BGR", "DEN", "HNL", "GUM"]
     np.testing.assert_array_equal(
-        sr.widest_paths(flights).matrix, sr.widest_paths(sr.load_network("us-flights", "max_min")).matrix
+        sr.widest_paths(flights).matrix, sr.widest_paths(sr.data.load_network("us-flights", "max_min")).matrix
     )
     assert sr.shortest_paths(sr.as_network(flights, dtype="float32")).matrix.dtype == np.float32
 

@@ -99,7 +99,7 @@ def test_paths_are_drawn():
 
 def test_a_path_is_given_by_names_or_by_numbers():
     pytest.importorskip("matplotlib")
-    network = sr.load_network("us-flights")
+    network = sr.data.load_network("us-flights")
     for path in (["BGR", "DEN", "HNL"], [network.names.index(name) for name in ("BGR", "DEN", "HNL")]):
         texts = {text.get_text() for text in plot_network(network, path=path).findobj(lambda x: hasattr(x, "get_text"))}
         assert any(text.startswith("DEN") for text in texts)
@@ -108,7 +108,7 @@ def test_a_path_is_given_by_names_or_by_numbers():
 
 
 def test_networks_become_graphs():
-    flights = sr.load_network("us-flights")
+    flights = sr.data.load_network("us-flights")
     graph = flights.to_networkx()
     assert (graph.number_of_nodes(), graph.number_of_edges()) == (352, 6022)
     assert graph.nodes["BOS"]["label"] == "Boston"

@@ -46,8 +46,8 @@ def test_products_are_those_of_float32_rounded_once(rng, dtype, name):
             np.testing.assert_array_equal(found, expected)
         one, factor = sr.as_semiring(name).one_for(dtype), dtype.type(0.5)
         options = {"alpha": factor, "beta": factor} if one != factor else {"beta": one}
-        expected = sr.gemm(*wide(A, B, C), name, **options).astype(dtype)
-        assert sr.gemm(A, B, C, name, **options, out=C) is C
+        expected = sr.blas.gemm(*wide(A, B, C), name, **options).astype(dtype)
+        assert sr.blas.gemm(A, B, C, name, **options, out=C) is C
         np.testing.assert_array_equal(C, expected)
         if sr.as_semiring(name).selective:
             product, witness = sr.matmul(A, B, name, return_witness=True)
@@ -61,8 +61,8 @@ def test_sums_of_many_terms(rng, dtype):
     for n in (1000, 5000):
         zeros, ones = np.zeros((1, n), dtype), np.ones((1, n), dtype)
         for sums in (
-            [sr.matmul(zeros, zeros.T, "log_plus"), sr.dot(zeros[0], zeros[0], "log_plus")],
-            [sr.gemv(zeros, zeros[0], semiring="log_plus"), sr.reduce(zeros, "log_plus")],
+            [sr.matmul(zeros, zeros.T, "log_plus"), sr.blas.dot(zeros[0], zeros[0], "log_plus")],
+            [sr.blas.gemv(zeros, zeros[0], semiring="log_plus"), sr.reduce(zeros, "log_plus")],
         ):
             for found in sums:
                 assert found.dtype == dtype
@@ -91,9 +91,9 @@ def test_sequences_and_powers_are_rounded_at_their_end(rng, dtype):
     np.testing.assert_array_equal(sr.power(A, 5, "log_plus"), sr.power(*wide(A), 5, "log_plus").astype(dtype))
     for function in (sr.add, sr.multiply):
         np.testing.assert_array_equal(function(A, A.T, "log_plus"), function(*wide(A, A.T), "log_plus").astype(dtype))
-    found = sr.axpy(dtype.type(0.5), x, x[0], "log_plus")
+    found = sr.blas.axpy(dtype.type(0.5), x, x[0], "log_plus")
     assert found.dtype == dtype
-    np.testing.assert_array_equal(found, sr.axpy(np.float32(0.5), *wide(x, x[0]), "log_plus").astype(dtype))
+    np.testing.assert_array_equal(found, sr.blas.axpy(np.float32(0.5), *wide(x, x[0]), "log_plus").astype(dtype))
     score, states = sr.multi_dot(A, x, "max_plus", steps=11, return_witness=True)
     expected, way = sr.multi_dot(*wide(A, x), "max_plus", steps=11, return_witness=True)
     np.testing.assert_array_equal(score, expected.astype(dtype))

@@ -178,8 +178,8 @@ def test_bad_operands_are_named():
         (lambda: sr.matmul(3.0, square), "a scalar is no operand"),
         (lambda: sr.matmul(square, square, out=np.zeros((2, 3))), r"out is \(2, 3\), the result is \(3, 3\)"),
         (lambda: sr.matmul(square, [1.0, 2.0]), "inner sizes 3 and 2 differ"),
-        (lambda: sr.gemv(square, [1.0, 2.0]), r"A is \(3, 3\), x is \(2,\): inner sizes 3 and 2 differ"),
-        (lambda: sr.dot([1.0], [1.0, 2.0]), r"x is \(1,\), y is \(2,\): dot takes vectors of one length"),
+        (lambda: sr.blas.gemv(square, [1.0, 2.0]), r"A is \(3, 3\), x is \(2,\): inner sizes 3 and 2 differ"),
+        (lambda: sr.blas.dot([1.0], [1.0, 2.0]), r"x is \(1,\), y is \(2,\): dot takes vectors of one length"),
     ]:
         with pytest.raises(ShapeError, match=message):
             call()
@@ -299,7 +299,7 @@ def test_gemm(name, dtype, rng):
         start = np.full_like(C, zero) if beta is None else semiring.mul(np.full_like(C, beta), C)
         expected = oracles.product(scaled, B, name, start)
         addend = None if beta is None else C
-        result = sr.gemm(A, B, addend, name, alpha=alpha, beta=beta)
+        result = sr.blas.gemm(A, B, addend, name, alpha=alpha, beta=beta)
         assert result.dtype == np.dtype(dtype)
         np.testing.assert_array_equal(result, expected, f"alpha {alpha}, beta {beta}")
         for transpose_a, transpose_b in itertools.product((False, True), repeat=2):
@@ -307,22 +307,22 @@ def test_gemm(name, dtype, rng):
             out = np.array(C)
             options = {"transpose_a": transpose_a, "transpose_b": transpose_b, "out": out, "check": False}
             addend = None if beta is None else out
-            assert sr.gemm(first, second, addend, name, alpha=alpha, beta=beta, **options) is out
+            assert sr.blas.gemm(first, second, addend, name, alpha=alpha, beta=beta, **options) is out
             np.testing.assert_array_equal(out, expected)
 
 
 def test_gemm_does_not_read_c_where_beta_is_the_zero():
     A, C = np.zeros((2, 2)), np.full((2, 2), np.nan)
-    assert sr.gemm(A, A, C, beta=INF).tolist() == [[0, 0], [0, 0]]
-    sr.gemm(A, A, C, beta=INF, out=C)
+    assert sr.blas.gemm(A, A, C, beta=INF).tolist() == [[0, 0], [0, 0]]
+    sr.blas.gemm(A, A, C, beta=INF, out=C)
     assert C.tolist() == [[0, 0], [0, 0]]
-    assert sr.gemv(A, [0.0, 0.0], [np.nan, np.nan], beta=INF).tolist() == [0, 0]
+    assert sr.blas.gemv(A, [0.0, 0.0], [np.nan, np.nan], beta=INF).tolist() == [0, 0]
     with pytest.raises(ShapeError):
-        sr.gemm(A, A, np.zeros((2, 3)), beta=INF)
+        sr.blas.gemm(A, A, np.zeros((2, 3)), beta=INF)
     with pytest.raises(ValueError, match="beta is given, but no C"):
-        sr.gemm(np.zeros((2, 2)), np.zeros((2, 2)), beta=0)
+        sr.blas.gemm(np.zeros((2, 2)), np.zeros((2, 2)), beta=0)
     with pytest.raises(DomainError, match=r"C\[0, 1\] is nan"):
-        sr.gemm(np.zeros((1, 2)), np.zeros((2, 2)), [[0, np.nan]], beta=0)
+        sr.blas.gemm(np.zeros((1, 2)), np.zeros((2, 2)), [[0, np.nan]], beta=0)
 
 
 def test_gemm_keeps_the_order_of_the_factors():
@@ -336,53 +336,54 @@ def test_gemm_keeps_the_order_of_the_factors():
     scaled = mul(alpha, A)
     candidates = mul(scaled[:, :, None], B[None]).max(axis=1)
     np.testing.assert_array_equal(
-        sr.gemm(A, B, C, uneven, alpha=alpha, beta=beta), np.maximum(candidates, mul(beta, C))
+        sr.blas.gemm(A, B, C, uneven, alpha=alpha, beta=beta), np.maximum(candidates, mul(beta, C))
     )
     np.testing.assert_array_equal(
-        sr.gemm(A, B, None, uneven, transpose_a=True, transpose_b=True), mul(A.T[:, :, None], B.T[None]).max(axis=1)
+        sr.blas.gemm(A, B, None, uneven, transpose_a=True, transpose_b=True),
+        mul(A.T[:, :, None], B.T[None]).max(axis=1),
     )
 
 
 def test_gemm_scales_integers_past_half_the_range():
     A, B, C = (np.array([[value]], np.int16) for value in (20_000, 5, 32_000))
-    assert sr.gemm(A, B, C, alpha=-19_000, beta=0) == 1_005
-    assert sr.gemm(A, B, C, alpha=12_000, beta=500) == 32_005
-    assert sr.gemm(A, B, C, alpha=INF, beta=5) == 32_005
+    assert sr.blas.gemm(A, B, C, alpha=-19_000, beta=0) == 1_005
+    assert sr.blas.gemm(A, B, C, alpha=12_000, beta=500) == 32_005
+    assert sr.blas.gemm(A, B, C, alpha=INF, beta=5) == 32_005
     small = np.array([[5_000]], np.int16)
-    assert sr.gemm(small, small, small, alpha=12_000, beta=15_000) == 20_000
-    assert sr.gemm(small, small, small, alpha=12_001, beta=17_002) == 22_001
+    assert sr.blas.gemm(small, small, small, alpha=12_000, beta=15_000) == 20_000
+    assert sr.blas.gemm(small, small, small, alpha=12_001, beta=17_002) == 22_001
     with pytest.raises(IntegerOverflowError, match="int32"):
-        sr.gemm(A, B, C, alpha=15_000, beta=1_000)
+        sr.blas.gemm(A, B, C, alpha=15_000, beta=1_000)
     with pytest.raises(IntegerOverflowError, match="-37000, which int16"):
-        sr.gemm(-A, B, -C, alpha=INF, beta=-5_000)
+        sr.blas.gemm(-A, B, -C, alpha=INF, beta=-5_000)
     low = np.array([[-30_000]], np.int16)
     with pytest.raises(IntegerOverflowError, match="-60000, which int16"):
-        sr.gemm(low, low, low + 10_000, beta=0)
+        sr.blas.gemm(low, low, low + 10_000, beta=0)
     none = np.array([[TOP["int16"]]], np.int16)
-    assert sr.gemm(none, B, none, alpha=-5, beta=-7) == TOP["int16"]
+    assert sr.blas.gemm(none, B, none, alpha=-5, beta=-7) == TOP["int16"]
 
 
 def test_gemm_refuses_what_it_cannot_take():
     A = np.zeros((2, 3))
     with pytest.raises(ShapeError, match=r"A is \(2, 3\), B is \(2, 3\): inner sizes 3 and 2 differ"):
-        sr.gemm(A, A)
+        sr.blas.gemm(A, A)
     with pytest.raises(ShapeError, match=r"C is \(3, 2\), the product is \(2, 2\)"):
-        sr.gemm(A, A.T, A.T, beta=0)
+        sr.blas.gemm(A, A.T, A.T, beta=0)
     with pytest.raises(ShapeError, match=r"alpha is \(2,\): it must be a scalar"):
-        sr.gemm(A, A.T, alpha=np.zeros(2))
+        sr.blas.gemm(A, A.T, alpha=np.zeros(2))
     with pytest.raises(ShapeError, match="gemm takes matrices"):
-        sr.gemm(np.zeros((1, 2, 2)), A)
+        sr.blas.gemm(np.zeros((1, 2, 2)), A)
     small = np.zeros((2, 2), np.int16)
     for name, alpha in (("min_plus", -INF), ("max_plus", INF), ("plus_times", INF)):
         with pytest.raises(DTypeError, match=f"alpha is {alpha}, which int16 does not hold"):
-            sr.gemm(small, small, semiring=name, alpha=alpha)
+            sr.blas.gemm(small, small, semiring=name, alpha=alpha)
     with pytest.raises(DTypeError, match="alpha is 70000, which int16 does not hold"):
-        sr.gemm(small, small, alpha=70_000)
-    assert (sr.gemm(small, small, semiring="max_min", alpha=INF) == 0).all(), "∞ is the one of max_min"
+        sr.blas.gemm(small, small, alpha=70_000)
+    assert (sr.blas.gemm(small, small, semiring="max_min", alpha=INF) == 0).all(), "∞ is the one of max_min"
     with pytest.raises(DomainError, match="alpha is nan"):
-        sr.gemm(A, A.T, alpha=np.nan)
+        sr.blas.gemm(A, A.T, alpha=np.nan)
     with pytest.raises(DomainError, match=r"beta is -1\.0, outside the domain"):
-        sr.gemm(A, A.T, np.zeros((2, 2)), "max_times", beta=-1)
+        sr.blas.gemm(A, A.T, np.zeros((2, 2)), "max_times", beta=-1)
 
 
 @pytest.mark.parametrize("name", sr.CATALOGUE)
@@ -392,21 +393,23 @@ def test_an_addend_without_beta_is_refused_with_the_beta_that_adds_it(name):
     A = np.full((2, 2), semiring.one_for(semiring.dtypes[0]))
     C = A[::-1].copy()
     for letter, call in (
-        ("C", lambda **o: sr.gemm(A, A, C, name, **o)),
-        ("y", lambda **o: sr.gemv(A, A[0], C[0], name, **o)),
+        ("C", lambda **o: sr.blas.gemm(A, A, C, name, **o)),
+        ("y", lambda **o: sr.blas.gemv(A, A[0], C[0], name, **o)),
     ):
         with pytest.raises(ValueError, match=f"{letter} is given, but no beta: pass beta=.* to add {letter}") as error:
             call()
         beta = eval(re.search(r"beta=([^ ,]*)", str(error.value))[1], {"np": np})
         assert call(beta=beta).shape == (C if letter == "C" else C[0]).shape
     C[0, 0] = semiring.zero_for(C.dtype)
-    np.testing.assert_array_equal(sr.gemm(A, A, C, name, beta=beta), semiring.add(sr.gemm(A, A, semiring=name), C))
+    np.testing.assert_array_equal(
+        sr.blas.gemm(A, A, C, name, beta=beta), semiring.add(sr.blas.gemm(A, A, semiring=name), C)
+    )
 
 
 def test_packed_addends_without_beta_are_refused():
     A = sr.pack(np.eye(3, dtype=bool))
     with pytest.raises(ValueError, match="C is given, but no beta: pass beta=True"):
-        sr.gemm(A, A, A, "boolean")
+        sr.blas.gemm(A, A, A, "boolean")
 
 
 # ------------------------------------------------------------------------------------------------- the other names
@@ -420,30 +423,30 @@ def test_gemv_ger_axpy_dot(name, dtype, rng):
         A, x, y = (entries(rng, name, dtype, shape) for shape in ((m, n), (n,), (m,)))
         scaled = semiring.mul(np.full_like(A, alpha), A)
         expected = oracles.product(scaled, x[:, None], name, semiring.mul(np.full_like(y, alpha), y)[:, None])[:, 0]
-        np.testing.assert_array_equal(sr.gemv(A, x, y, name, alpha=alpha, beta=alpha), expected)
+        np.testing.assert_array_equal(sr.blas.gemv(A, x, y, name, alpha=alpha, beta=alpha), expected)
         np.testing.assert_array_equal(
-            sr.gemv(A.T.copy(), x, y, name, alpha=alpha, beta=alpha, transpose=True), expected
+            sr.blas.gemv(A.T.copy(), x, y, name, alpha=alpha, beta=alpha, transpose=True), expected
         )
         out = y.copy()
-        assert sr.gemv(A, x, out, name, alpha=alpha, beta=alpha, out=out) is out
+        assert sr.blas.gemv(A, x, out, name, alpha=alpha, beta=alpha, out=out) is out
         np.testing.assert_array_equal(out, expected)
-        np.testing.assert_array_equal(sr.gemv(A, x, semiring=name), oracles.product(A, x[:, None], name)[:, 0])
+        np.testing.assert_array_equal(sr.blas.gemv(A, x, semiring=name), oracles.product(A, x[:, None], name)[:, 0])
 
         rank_one = oracles.product(semiring.mul(np.full_like(y, alpha), y)[:, None], x[None, :], name)
-        np.testing.assert_array_equal(sr.ger(y, x, semiring=name, alpha=alpha), rank_one)
-        np.testing.assert_array_equal(sr.ger(y, x, A, name, alpha=alpha), semiring.add(A, rank_one))
+        np.testing.assert_array_equal(sr.blas.ger(y, x, semiring=name, alpha=alpha), rank_one)
+        np.testing.assert_array_equal(sr.blas.ger(y, x, A, name, alpha=alpha), semiring.add(A, rank_one))
 
         other = entries(rng, name, dtype, (n,))
         sums = semiring.add(semiring.mul(np.full_like(x, alpha), x), other)
-        np.testing.assert_array_equal(sr.axpy(alpha, x, other, name), sums)
-        assert sr.dot(x, other, name) == oracles.product(x[None, :], other[:, None], name)[0, 0]
+        np.testing.assert_array_equal(sr.blas.axpy(alpha, x, other, name), sums)
+        assert sr.blas.dot(x, other, name) == oracles.product(x[None, :], other[:, None], name)[0, 0]
     for call in (
-        lambda: sr.gemv(np.zeros((2, 2)), np.zeros((2, 2))),
-        lambda: sr.ger(np.zeros((2, 2)), np.zeros(2)),
-        lambda: sr.dot(np.zeros((2, 2)), np.zeros(2)),
-        lambda: sr.dot(np.zeros(3), np.zeros(2)),
-        lambda: sr.gemv(np.zeros((2, 3)), np.zeros(2)),
-        lambda: sr.ger(np.zeros(2), np.zeros(2), np.zeros((2, 3))),
+        lambda: sr.blas.gemv(np.zeros((2, 2)), np.zeros((2, 2))),
+        lambda: sr.blas.ger(np.zeros((2, 2)), np.zeros(2)),
+        lambda: sr.blas.dot(np.zeros((2, 2)), np.zeros(2)),
+        lambda: sr.blas.dot(np.zeros(3), np.zeros(2)),
+        lambda: sr.blas.gemv(np.zeros((2, 3)), np.zeros(2)),
+        lambda: sr.blas.ger(np.zeros(2), np.zeros(2), np.zeros((2, 3))),
     ):
         with pytest.raises(ShapeError):
             call()
@@ -603,7 +606,7 @@ def test_identity_and_zeros():
 
 def test_a_semiring_of_ones_own(rng):
     bounded = sr.Semiring(
-        "bounded", add=lambda x, y: sr.ops.maximum(x, y), mul="where(x < y, x, y)", zero=0, one=1, domain=(0, 1)
+        "bounded", add=lambda x, y: sr.extend.maximum(x, y), mul="where(x < y, x, y)", zero=0, one=1, domain=(0, 1)
     )
     A, B = rng.integers(0, 9, (7, 65)) / 8, rng.integers(0, 9, (65, 9)) / 8
     expected = np.minimum(A[:, :, None], B[None]).max(axis=1)
@@ -611,7 +614,7 @@ def test_a_semiring_of_ones_own(rng):
     assert issubclass(ShapeError, SemiringError)
 
 
-@pytest.mark.parametrize("function", [sr.gemm, sr.gemv, sr.ger], ids=lambda function: function.__name__)
+@pytest.mark.parametrize("function", [sr.blas.gemm, sr.blas.gemv, sr.blas.ger], ids=lambda function: function.__name__)
 @pytest.mark.parametrize("semiring", ["max_plus", sr.max_plus], ids=["name", "semiring"])
 def test_a_semiring_in_the_place_of_a_matrix_is_an_error(function, semiring):
     operands = {"gemm": ([[1.0]], [[2.0]]), "gemv": ([[1.0]], [2.0]), "ger": ([1.0], [2.0])}[function.__name__]

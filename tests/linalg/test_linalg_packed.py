@@ -52,10 +52,10 @@ def test_gemm(name, rng):
         expected = semiring.add(product, C) if beta is not None and beta != zero else product
         first, second = pack(A.T if flip_a else A), pack(B.T if flip_b else B)
         options = {"alpha": alpha, "beta": beta, "transpose_a": flip_a, "transpose_b": flip_b}
-        result = sr.gemm(first, second, None if beta is None else pack(C), name, **options)
+        result = sr.blas.gemm(first, second, None if beta is None else pack(C), name, **options)
         np.testing.assert_array_equal(unpack(result), expected)
     out = pack(C)
-    assert sr.gemm(pack(A), pack(B), out, name, beta=not zero, out=out) is out
+    assert sr.blas.gemm(pack(A), pack(B), out, name, beta=not zero, out=out) is out
     np.testing.assert_array_equal(unpack(out), semiring.add(oracles.product(A, B, name), C))
 
 
@@ -126,6 +126,6 @@ def test_what_bits_cannot_do():
         sr.matmul(A, [[0.5], [1.0], [0.0]], "boolean")
     for wrong in (5, np.nan, 0.5):
         with pytest.raises(DTypeError, match="which bool does not hold"):
-            sr.gemm(A, A.T, semiring="boolean", alpha=wrong)
+            sr.blas.gemm(A, A.T, semiring="boolean", alpha=wrong)
     with pytest.raises(ShapeError, match=r"beta is \(2,\): it must be a scalar"):
-        sr.gemm(A, A.T, A.T, "boolean", beta=[True, False])
+        sr.blas.gemm(A, A.T, A.T, "boolean", beta=[True, False])

@@ -25,7 +25,7 @@ def test_products_are_right_or_refused(dtype, rng):
         sizes, expected = exact(abs(A), abs(B)), exact(A, B)
         if sizes.max() <= limits.max:
             np.testing.assert_array_equal(sr.matmul(A, B, "plus_times"), expected.astype(dtype))
-            np.testing.assert_array_equal(sr.gemm(A, B, semiring="plus_times"), expected.astype(dtype))
+            np.testing.assert_array_equal(sr.blas.gemm(A, B, semiring="plus_times"), expected.astype(dtype))
             continue
         refused += 1
         with pytest.raises(IntegerOverflowError, match=f"A ⊗ B may leave {dtype}.*Use .*float64.*check=False"):
@@ -51,30 +51,30 @@ def test_stacks_and_vectors():
         sr.matmul(A, A, "plus_times")
     assert sr.matmul(A // 2, A // 2, "plus_times").max() == 20_000
     with pytest.raises(IntegerOverflowError):
-        sr.dot(A[0, 0], A[0, 0], "plus_times")
+        sr.blas.dot(A[0, 0], A[0, 0], "plus_times")
 
 
 def test_what_is_scaled_and_added_counts():
     A = np.full((2, 2), 100, np.int16)
-    assert sr.gemm(A, A, A, "plus_times", alpha=1, beta=100).max() == 30_000
+    assert sr.blas.gemm(A, A, A, "plus_times", alpha=1, beta=100).max() == 30_000
     for options in ({"alpha": 2}, {"beta": 200}, {"alpha": -2}):
         with pytest.raises(IntegerOverflowError, match="may leave int16"):
-            sr.gemm(A, A, A, "plus_times", **({"beta": 1} | options))
-    assert sr.axpy(100, A, A, "plus_times").max() == 10_100
+            sr.blas.gemm(A, A, A, "plus_times", **({"beta": 1} | options))
+    assert sr.blas.axpy(100, A, A, "plus_times").max() == 10_100
     with pytest.raises(IntegerOverflowError, match="entry of A ⊕ B"):
-        sr.axpy(300, A, np.full((2, 2), 3000, np.int16), "plus_times")
+        sr.blas.axpy(300, A, np.full((2, 2), 3000, np.int16), "plus_times")
 
 
 def test_what_is_added_counts_where_the_product_is_nothing():
     none, C = np.zeros((2, 2), np.int16), np.full((2, 2), -30_000, np.int16)
     for A, B, options in ((none, none + 1, {}), (none[:, :0], none[:0], {}), (none + 1, none + 1, {"alpha": 0})):
         with pytest.raises(IntegerOverflowError, match="β ⊗ C may leave int16"):
-            sr.gemm(A, B, C, "plus_times", beta=2, **options)
-        np.testing.assert_array_equal(sr.gemm(A, B, C // 2, "plus_times", beta=2, **options), C)
+            sr.blas.gemm(A, B, C, "plus_times", beta=2, **options)
+        np.testing.assert_array_equal(sr.blas.gemm(A, B, C // 2, "plus_times", beta=2, **options), C)
     large = np.full((2, 2), 300, np.int16)
-    np.testing.assert_array_equal(sr.gemm(large, large, C, "plus_times", alpha=0, beta=1), C)
+    np.testing.assert_array_equal(sr.blas.gemm(large, large, C, "plus_times", alpha=0, beta=1), C)
     with pytest.raises(IntegerOverflowError, match="β ⊗ y"):
-        sr.gemv(none, none[0], C[0], "plus_times", beta=-2)
+        sr.blas.gemv(none, none[0], C[0], "plus_times", beta=-2)
 
 
 def test_entry_by_entry_and_reduced():
@@ -114,11 +114,11 @@ def test_what_is_added_to_a_product_counts_where_it_stands():
     least, C = np.eye(2, dtype=np.int16), np.array([[32767, 0], [0, -5]], np.int16)
     A = np.array([[0, 0], [0, 7]], np.int16)
     for out in (None, C.copy()):
-        np.testing.assert_array_equal(sr.gemm(A, least, C, "plus_times", beta=1, out=out), [[32767, 0], [0, 2]])
-    np.testing.assert_array_equal(sr.ger([0, 1], [0, 3], C, "plus_times"), [[32767, 0], [0, -2]])
+        np.testing.assert_array_equal(sr.blas.gemm(A, least, C, "plus_times", beta=1, out=out), [[32767, 0], [0, 2]])
+    np.testing.assert_array_equal(sr.blas.ger([0, 1], [0, 3], C, "plus_times"), [[32767, 0], [0, -2]])
     with pytest.raises(IntegerOverflowError, match=r"A ⊗ B ⊕ C may leave int16: .* add up to 32768\."):
-        sr.gemm(least, least, C, "plus_times", beta=1, out=C)
+        sr.blas.gemm(least, least, C, "plus_times", beta=1, out=C)
     with pytest.raises(IntegerOverflowError, match=r"A ⊗ B ⊕ β ⊗ C may leave int16: .* add up to 65535\."):
-        sr.gemm(least, least, C, "plus_times", beta=2)
+        sr.blas.gemm(least, least, C, "plus_times", beta=2)
     with pytest.raises(IntegerOverflowError, match=r"A ⊗ x ⊕ y may leave int16: .* add up to 32774\."):
-        sr.gemv(7 * least, least[0], C[0], "plus_times", beta=1)
+        sr.blas.gemv(7 * least, least[0], C[0], "plus_times", beta=1)

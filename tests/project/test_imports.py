@@ -23,10 +23,10 @@ LAYERS = [
     {"advice"},
     {"errors"},
     {"logs", "namespaces", "profiling", "registrations", "terminal"},
-    {"algebra", "ops"},
+    {"algebra"},
     {"arrays", "threads", "kernels.cuda.entries"},
     {"kernels"},
-    {"linalg"},
+    {"linalg", "blas"},
     {"graphs", "algorithms", "sparse"},
     {"io"},
     {"out_of_core", "distributed"},
@@ -337,7 +337,7 @@ def test_each_public_module_imports(is_isolated):
 def test_modules_load_when_they_are_first_read():
     code = (
         "import sys, semiring as sr\n"
-        "modules = ('compat', 'extend', 'mpi', 'ops', 'plot', 'testing')\n"
+        "modules = ('blas', 'compat', 'data', 'extend', 'mpi', 'plot', 'testing')\n"
         "loaded = [name for name in modules if f'semiring.{name}' in sys.modules]\n"
         "assert loaded == [], loaded\n"
         "for name in modules:\n"

@@ -215,7 +215,7 @@ def test_names_of_dtypes_and_flags_are_checked():
     for flag in ("predecessors", "check", "directed"):
         with pytest.raises(TypeError, match=f"{flag} is True or False, not 'no'"):
             sr.shortest_paths([[0.0]], **{flag: "no"})
-    for call in (sr.matmul, sr.add, sr.gemv):
+    for call in (sr.matmul, sr.add, sr.blas.gemv):
         with pytest.raises(TypeError, match="check is True or False, not 1"):
             call([[0.0]], [0.0], check=1)
     with pytest.raises(TypeError, match="keepdims is True or False, not 'no'"):

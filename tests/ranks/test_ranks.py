@@ -21,10 +21,10 @@ from semiring.closures.request import Request
 from semiring.distributed import gpu_transports
 from semiring.distributed.closing import close_tiles, multiply_tiles
 from semiring.distributed.cost_model import row_broadcast_seconds, tiles_bytes, tiles_times
-from semiring.distributed.distributed_matrix import DistributedMatrix, collect_rows, split_rows
 from semiring.distributed.grid import Grid, Share, grid_shape
 from semiring.distributed.mpi_communicator import is_cuda_aware
 from semiring.distributed.thread_communicator import run_ranks
+from semiring.distributed.tiled_matrix import TiledMatrix, collect_rows, split_rows
 from semiring.distributed.transports import Groups, HostTransport, StoppedError, agree
 from semiring.errors import AlgebraError, DivergenceError, DomainError, IntegerOverflowError, NegativeCycleError
 from semiring.kernels import backend_for
@@ -242,7 +242,7 @@ def test_the_rows_of_bertoldi_have_the_same_closure(rng, size):
 
             def run(ranks, A=A, name=name):
                 grid = Grid(tuple(split_rows(len(A), size)), (size, 1))
-                spread = DistributedMatrix(ranks, grid, A[slice(*split_rows(len(A), size)[ranks.rank])].copy())
+                spread = TiledMatrix(ranks, grid, A[slice(*split_rows(len(A), size)[ranks.rank])].copy())
                 request, transport = Request(None, Options(sr.as_semiring(name))), HostTransport(Groups(ranks, grid))
                 distributed_closures.close_distributed(request, spread, transport, close=close_rows)
                 return spread.own
@@ -254,7 +254,7 @@ def test_the_rows_of_bertoldi_have_no_star():
     def run(ranks):
         grid = Grid(((0, 3),), (1, 1))
         request = Request(None, Options(sr.as_semiring("plus_times")))
-        spread = DistributedMatrix(ranks, grid, np.zeros((3, 3)))
+        spread = TiledMatrix(ranks, grid, np.zeros((3, 3)))
         distributed_closures.close_distributed(request, spread, HostTransport(Groups(ranks, grid)), close=close_rows)
 
     with pytest.raises(AlgebraError, match=r"⊕ .* plus_times is not: pass method='blocked_floyd_warshall'$"):

@@ -11,9 +11,9 @@ from semiring.algorithms import schedule
 from semiring.closures.call import Options
 from semiring.closures.distributed_closures import close_distributed
 from semiring.closures.request import Request
-from semiring.distributed.distributed_matrix import DistributedMatrix, collect_rows, distribute_rows, split_rows
 from semiring.distributed.grid import Grid, grid_shape
 from semiring.distributed.thread_communicator import run_ranks
+from semiring.distributed.tiled_matrix import TiledMatrix, collect_rows, distribute_rows, split_rows
 from semiring.distributed.transports import Groups, HostTransport
 
 METHOD = "blocked_floyd_warshall"
@@ -32,7 +32,7 @@ def blocks(n, dtype):
 def spread_of(ranks, A, shape=None):
     """Return A, dealt out from consecutive rows of each rank."""
     grid, held = Grid(blocks(len(A), A.dtype), shape or grid_shape(ranks.size)), split_rows(len(A), ranks.size)
-    return DistributedMatrix(ranks, grid, distribute_rows(ranks, grid, held, A[slice(*held[ranks.rank])], A.dtype))
+    return TiledMatrix(ranks, grid, distribute_rows(ranks, grid, held, A[slice(*held[ranks.rank])], A.dtype))
 
 
 def closed_by(size, A, semiring, shape=None):

@@ -42,8 +42,8 @@ class Traced:
     def __bool__(self) -> bool:
         raise ExpressionError(
             f"({self.expression}) has no truth value while an operation is traced. "
-            "Replace `if` and `a if c else b` by semiring.ops.where(c, a, b), `and`, `or`, `not` by &, |, ~, "
-            "and min, max by semiring.ops.minimum, semiring.ops.maximum"
+            "Replace `if` and `a if c else b` by semiring.extend.where(c, a, b), `and`, `or`, `not` by &, |, ~, "
+            "and min, max by semiring.extend.minimum, semiring.extend.maximum"
         )
 
     def __repr__(self) -> str:

@@ -9,12 +9,12 @@ import numpy as np
 from semiring.distributed.grid import Grid, Range
 from semiring.distributed.transports import Ranks
 
-__all__ = ["DistributedMatrix", "collect_rows", "distribute_rows", "split_rows"]
+__all__ = ["TiledMatrix", "collect_rows", "distribute_rows", "split_rows"]
 
 Array: TypeAlias = Any
 
 
-class DistributedMatrix:
+class TiledMatrix:
     """A square matrix (n, n) in tiles, which reads like an array of the host: ``A[rows]``, ``A[tails, heads]``.
 
     All ranks must read the same entries at the same time, and each rank receives all these entries. A scan of the
