@@ -22,7 +22,7 @@ from semiring.algebra.catalogue import ALIASES, CATALOGUE, as_semiring
 from semiring.arrays.bits import BitMatrix
 from semiring.data import NETWORKS, load_network
 from semiring.errors import SemiringError
-from semiring.io import Network, format_of, read, read_sparse, with_positions, write
+from semiring.io import Network, format_of, read, with_positions, write
 from semiring.io.edge_list import write_edge_list
 from semiring.io.network import symmetrize
 from semiring.io.text import is_count, numbers_as_text
@@ -151,7 +151,7 @@ def chosen_semiring(arguments: argparse.Namespace) -> Semiring:
 def load(arguments: argparse.Namespace, semiring: Semiring, *, sparse: bool = False) -> Network:
     """Load the network that INPUT names: a file, standard input, or a network of the library.
 
-    The matrix may be ``sparse`` where a file lists edges.
+    The matrix is ``sparse`` where a file lists edges.
     """
     source: str = arguments.input
     if source in NETWORKS and not os.path.exists(source):
@@ -164,11 +164,12 @@ def load(arguments: argparse.Namespace, semiring: Semiring, *, sparse: bool = Fa
         if source != "-" and not os.path.exists(source):
             names = ", ".join(NETWORKS)
             raise FileNotFoundError(2, f"no such file, and no network of the library has that name ({names})", source)
-        network = (read_sparse if sparse else read)(
+        network = read(
             source,
             semiring,
             dtype=arguments.dtype,
-            directed=arguments.directed,
+            directed=None if arguments.directed else False,
+            sparse=sparse,
             header=arguments.header,
             weight=arguments.weight,
             columns=arguments.columns,

@@ -35,7 +35,8 @@ from semiring.closures.planner import plan_of
 from semiring.closures.request import Request
 from semiring.closures.rules.half import stays_float16
 from semiring.errors import DivergenceError, DomainError, SemiringError, ShapeError
-from semiring.io.inputs import DEFAULT_READING, convert_input, names_file
+from semiring.io.files import names_file
+from semiring.io.inputs import DEFAULT_READING, convert_input
 from semiring.kernels import can_pack
 from semiring.kernels.machines import closure_speed
 from semiring.namespaces import array_namespace, is_device_array
@@ -61,7 +62,7 @@ def _close(request: Request) -> Any:
 
     if request.device == "cpu":
         return _close_on_host(request)
-    if names_file(request.operand):
+    if names_file(request.operand) and not is_npy_name(request.operand):
         reject_file_options(request)
         network = request.reading.read_network_file(request.operand, request.semiring)
         return _close(replace(request, operand=network, reading=DEFAULT_READING))

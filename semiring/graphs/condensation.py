@@ -8,7 +8,8 @@ from 64 sources takes O(c + d) for c components with d edges between them.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,15 +17,15 @@ from numpy.typing import NDArray
 
 from semiring.algebra.catalogue import boolean
 from semiring.arrays.bits import BitMatrix
-from semiring.arrays.labels import is_edge_frame, is_frame, is_graph, labelled_square
+from semiring.arrays.labels import is_frame, is_graph, labelled_square
 from semiring.arrays.operands import as_host_operand, as_matrix
 from semiring.arrays.parts import to_host_array
 from semiring.arrays.sparse import is_sparse, stored_entries
 from semiring.arrays.vertices import Vertices
 from semiring.errors import ShapeError, VertexError
 from semiring.graphs.components import strong_components_of_sparse
-from semiring.io.inputs import list_edges
-from semiring.io.network import convert_network
+from semiring.io.inputs import Reading, list_edges, open_graph
+from semiring.io.network import convert_network, network_edges, weighted_edges
 
 __all__ = ["Condensation", "condensation"]
 
@@ -158,7 +159,13 @@ class Condensation:
         return self.component[numbers.astype(np.int64)] if numbers.ndim else np.asarray(self.component[int(numbers)])
 
 
-def condensation(A: Any) -> Condensation:
+def condensation(
+    A: Any,
+    *,
+    weight: str | Callable[[Any], Any] | None = None,
+    directed: bool | None = None,
+    columns: tuple[str, str] | None = None,
+) -> Condensation:
     """Return the condensation of a graph: its strong components and the edges between them.
 
     Parameters
@@ -166,8 +173,10 @@ def condensation(A: Any) -> Condensation:
     A : array_like, shape (n, n)
         A SciPy sparse matrix or array, whose stored entries except False are edges. Or an array of truth values or of
         integers 0 and 1, or a `BitMatrix`, on the host or on a GPU. Or an object with names of vertices: a square frame
-        of truth values, a frame of edges, a graph, or a `Network`. A graph is one of NetworkX, igraph or rustworkx.
-        Weights are ignored. The function lists the edges on the host, with 40 bytes each.
+        of truth values, a frame of edges, a graph, a `Network`, or the name of a file. A graph is one of NetworkX,
+        igraph or rustworkx. Weights are ignored. The function lists the edges on the host, with 40 bytes each.
+    weight, directed, columns : optional
+        How edges are read, as in `best_paths`.
 
     Returns
     -------
@@ -190,21 +199,27 @@ def condensation(A: Any) -> Condensation:
     >>> components.members(0), components.reaches(0, 2), components.reaches(2, [0, 1, 2])
     (array([0, 1]), np.True_, array([False, False,  True]))
     """
-    if is_graph(A) or is_edge_frame(A):
-        listed = list_edges(A)
-        if listed is None:  # A is a Network
-            tails, heads = np.nonzero(convert_network(A, boolean).matrix)
-            return Condensation(A.matrix.shape[0], tails, heads, A.names)
-        ends = [listed.rows, listed.columns]
-        tails, heads = ends if listed.directed else map(np.concatenate, (ends, ends[::-1]))
-        return Condensation(
-            listed.size, tails.astype(np.int64), heads.astype(np.int64), tuple(listed.names) if listed.names else None
-        )
-    A, names = labelled_square(A)[:2] if is_frame(A) else (A, None)
-    tails, heads, shape = _list_edges(A)
+    A, reading = open_graph(A, boolean, Reading(weight, directed, columns), sparse=True)
+    listed, names = list_edges(A, reading), None
+    shape: tuple[int, ...]
+    if listed is not None:
+        tails, heads = listed.rows, listed.columns
+        if weight is not None:  # of truth values
+            is_edge = weighted_edges(replace(listed, directed=True), boolean)[2]
+            tails, heads = tails[is_edge], heads[is_edge]
+        directed = directed if listed.directed else False
+        shape, names = (listed.size, listed.size), tuple(listed.names) if listed.names else None
+    elif is_graph(A):  # a Network
+        tails, heads, _ = network_edges(convert_network(A, boolean))
+        shape, names = A.matrix.shape, A.names
+    else:
+        A, names = labelled_square(A)[:2] if is_frame(A) else (A, None)
+        tails, heads, shape = _list_edges(A)
     if len(shape) != 2 or shape[0] != shape[1]:
         raise ShapeError(f"A is {shape}: a graph needs a square matrix")
-    return Condensation(shape[0], tails, heads, names)
+    if directed is False:
+        tails, heads = np.concatenate([tails, heads]), np.concatenate([heads, tails])
+    return Condensation(shape[0], tails.astype(np.int64), heads.astype(np.int64), names)
 
 
 def _list_edges(A: Any) -> tuple[Any, Any, tuple[int, ...]]:

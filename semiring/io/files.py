@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import errno
 import gzip
+import os
 import sys
 import zlib
 from collections.abc import Iterator
-from typing import IO, TextIO, cast
+from typing import IO, Any, TextIO, cast
 
+from semiring.algebra.catalogue import ALIASES, CATALOGUE
 from semiring.errors import FormatError
 
-__all__ = ["open_binary"]
+__all__ = ["names_file", "open_binary"]
 
 
 @contextlib.contextmanager
@@ -35,3 +37,8 @@ def open_binary(source: str) -> Iterator[IO[bytes]]:
             yield stream
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise FormatError(f"{source}: damaged gzip data: {error}") from None
+
+
+def names_file(x: Any) -> bool:
+    """Return whether x is the name of a file for `semiring.read`, and not of a semiring."""
+    return isinstance(x, str | os.PathLike) and x not in CATALOGUE and x not in ALIASES

@@ -113,7 +113,7 @@ def as_network(
             raise TypeError(
                 "weight is a function, and the weights of a frame are a column: pass the title of the column"
             )
-        return assemble(edges_of_frame(x, source, target, weight), algebra, dtype, directed=directed is not False)
+        return assemble(edges_of_frame(x, source, target, weight), algebra, dtype, directed=directed)
     _reject_options(x, columns)
     if is_frame(x):
         labelled = labelled_square(x)
@@ -154,7 +154,7 @@ class Graph:
 
 
 def _assemble_graph(x: Any, semiring: Semiring, weight: Weight, directed: bool | None, dtype: Any) -> Network:
-    return assemble(edges_of_graph(x, weight, directed), semiring, dtype, directed=directed is not False)
+    return assemble(edges_of_graph(x, weight, directed), semiring, dtype, directed=directed)
 
 
 def edges_of_graph(x: Any, weight: Weight = None, directed: bool | None = None) -> Edges:

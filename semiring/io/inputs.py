@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from semiring.algebra import Semiring
-from semiring.algebra.catalogue import ALIASES, CATALOGUE
 from semiring.arrays.labels import (
     LabelledArray,
     is_edge_frame,
@@ -19,10 +18,12 @@ from semiring.arrays.labels import (
 )
 from semiring.arrays.operands import as_matrix
 from semiring.io.edge_frames import edges_of_frame
+from semiring.io.files import names_file
 from semiring.io.graphs import as_network, edges_of_graph
 from semiring.io.network import Edges, Network, dtype_of_frame
+from semiring.io.reading import read
 
-__all__ = ["DEFAULT_READING", "Reading", "convert_input", "list_edges", "names_file", "return_unchanged"]
+__all__ = ["DEFAULT_READING", "Reading", "convert_input", "list_edges", "open_graph", "return_unchanged"]
 
 
 class Reading(NamedTuple):
@@ -34,9 +35,9 @@ class Reading(NamedTuple):
 
     def check(self, x: Any) -> None:
         """Raise `TypeError` if the options name titles, and x has no titles of this kind."""
-        if names_file(x):  # the reader of the file checks its titles
-            return
         name = "weight" if self.columns is None else "columns"
+        if names_file(x) and not os.fspath(x).endswith(".npy"):  # the reader of the file checks its titles
+            return
         if getattr(self, name) is not None and not is_frame(x) and not (name == "weight" and is_graph(x)):
             raise TypeError(f"{name}= is not an option for a {type(x).__name__}: nothing in it has such a title")
 
@@ -45,16 +46,17 @@ class Reading(NamedTuple):
         source, target = self.ends
         return as_network(x, semiring, weight=self.weight, source=source, target=target, directed=self.directed)
 
-    def read_network_file(self, path: str | os.PathLike[str], semiring: Semiring) -> Network:
+    def read_network_file(
+        self, path: str | os.PathLike[str], semiring: Semiring, *, sparse: bool | None = None
+    ) -> Network:
         """Return the network of a file, as `semiring.read` reads it with these options.
 
         Raises `TypeError` for a function as ``weight``, and as `semiring.read`.
         """
-        from semiring.io import read
-
         if callable(self.weight):
             raise TypeError("weight is a function, and the weights of a file are a column: pass its title")
-        return read(path, semiring, directed=self.directed is not False, weight=self.weight, columns=self.columns)
+        options: dict[str, Any] = {"directed": self.directed, "weight": self.weight, "columns": self.columns}
+        return read(path, semiring, sparse=sparse, **options)
 
     @property
     def ends(self) -> tuple[str | None, str | None]:
@@ -69,11 +71,18 @@ class Reading(NamedTuple):
 DEFAULT_READING = Reading()
 
 
-def names_file(x: Any) -> bool:
-    """Return whether x is the name of a file for `semiring.read`, and not of an .npy file or of a semiring."""
-    if not isinstance(x, str | os.PathLike) or x in CATALOGUE or x in ALIASES:
-        return False
-    return not os.fspath(x).endswith(".npy")
+def open_graph(
+    x: Any, semiring: Semiring, reading: Reading = DEFAULT_READING, *, sparse: bool | None = None
+) -> tuple[Any, Reading]:
+    """Return x and its options, or for the name of a file its `Network`, which needs no options any more.
+
+    Every function that takes a graph opens files here. Raises the errors of `semiring.read`, and `TypeError` for
+    options that do not apply to x.
+    """
+    reading.check(x)
+    if not names_file(x):
+        return x, reading
+    return reading.read_network_file(x, semiring, sparse=sparse), DEFAULT_READING
 
 
 def return_unchanged(result: Any) -> Any:
@@ -84,9 +93,10 @@ def return_unchanged(result: Any) -> Any:
 def convert_input(x: Any, semiring: Semiring, reading: Reading = DEFAULT_READING) -> LabelledArray:
     """Return the matrix and the names of x, and a function that converts a result back to the kind of x.
 
-    For a square frame results are frames. For a frame of edges, a graph or a `Network` they are networks. For any
-    other matrix they stay as computed. Errors are those of `as_network`.
+    x may be the name of a file. For a square frame results are frames. For a frame of edges, a graph, a `Network` or a
+    file they are networks. For any other matrix they stay as computed. Errors are those of `as_network`.
     """
+    x, reading = open_graph(x, semiring, reading)
     if not may_name_vertices(x):
         return LabelledArray(
             x if reading == DEFAULT_READING else reading.read_network(x, semiring).matrix, None, return_unchanged

@@ -17,12 +17,22 @@ import numpy as np
 from semiring.advice import advice, fewer_paths_advice, option
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import CATALOGUE, as_semiring
-from semiring.algebra.expressions.tree import float_limits
+from semiring.algebra.expressions.tree import float_limits, is_half
 from semiring.arrays.labels import make_frame
 from semiring.arrays.memory import demand_memory
+from semiring.arrays.operands import as_matrix
 from semiring.arrays.scatter import add_duplicates, scatter
+from semiring.arrays.sparse import is_sparse, stored_entries
 from semiring.arrays.vertices import Vertices
-from semiring.errors import AlgebraError, DomainError, FormatError, MissingExtraError, SemiringError, ShapeError
+from semiring.errors import (
+    AlgebraError,
+    DomainError,
+    FormatError,
+    MissingExtraError,
+    SemiringError,
+    ShapeError,
+    TooLargeError,
+)
 from semiring.io.text import is_exact
 
 __all__ = [
@@ -30,12 +40,13 @@ __all__ = [
     "Entries",
     "Network",
     "assemble",
-    "assemble_sparse",
     "convert",
     "convert_network",
     "count_vertices",
+    "dense_matrix",
     "dtype_of_frame",
     "is_directed",
+    "network_edges",
     "semiring_of",
     "symmetrize",
     "weighted_edges",
@@ -50,8 +61,9 @@ class Network:
 
     Parameters
     ----------
-    matrix : array, shape (n, n)
-        ``matrix[i, j]`` is the weight of the edge i → j, or the semiring's zero if there is no edge.
+    matrix : array or scipy.sparse.csr_array, shape (n, n)
+        ``matrix[i, j]`` is the weight of the edge i → j, or the semiring's zero if there is no edge. A sparse matrix
+        stores the edges alone: entries that it does not store are no edges.
     names : sequence, or None
         A name for each vertex, or None if the vertices are 0 … n - 1. The attribute is a tuple.
     labels : tuple of str, or None
@@ -81,7 +93,7 @@ class Network:
     The parameters are also the attributes of a network.
     """
 
-    matrix: np.ndarray[Any, Any]
+    matrix: Any
     names: tuple[Any, ...] | None = None
     labels: tuple[str, ...] | None = None
     positions: np.ndarray[Any, Any] | None = None
@@ -115,14 +127,17 @@ class Network:
 
     def _repr_html_(self) -> str:
         """Return the HTML table that a notebook shows."""
-        from semiring.terminal import html_matrix
+        from semiring.terminal import SHOWN_ROWS, html_matrix
 
-        return html_matrix(repr(self), self.matrix, self._vertex_names, self._vertex_names)
+        corner = self.matrix
+        if is_sparse(corner):
+            corner = as_matrix(corner[:SHOWN_ROWS, :SHOWN_ROWS], as_semiring(semiring_of(self, None)))
+        return html_matrix(repr(self), corner, self._vertex_names, self._vertex_names)
 
     @property
     def _vertex_names(self) -> Sequence[Any]:
         """The names of the vertices, or their numbers if they have no names."""
-        return range(len(self.matrix)) if self.names is None else self.names
+        return range(self.matrix.shape[0]) if self.names is None else self.names
 
     def to_frame(self) -> Any:
         """Return the matrix as a frame of pandas.
@@ -136,8 +151,10 @@ class Network:
         ------
         MissingExtraError
             If pandas is not installed.
+        TooLargeError
+            If the network is sparse, and the n² entries do not fit into memory.
         """
-        return make_frame(self.matrix, self._vertex_names, self._vertex_names)
+        return make_frame(dense_matrix(self), self._vertex_names, self._vertex_names)
 
     def to_networkx(self) -> Any:
         """Return the network as a graph of NetworkX.
@@ -164,16 +181,39 @@ class Network:
             if self.positions is not None:
                 attributes["pos"] = tuple(self.positions[vertex].tolist())
             graph.add_node(name, **attributes)
-        zero = as_semiring(semiring_of(self, None)).zero_for(self.matrix.dtype)
-        rows, columns = np.nonzero(self.matrix != zero)
-        weights = self.matrix[rows, columns].tolist()
-        graph.add_weighted_edges_from((names[i], names[j], w) for i, j, w in zip(rows, columns, weights, strict=True))
+        edges = zip(*(part.tolist() for part in network_edges(self)), strict=True)
+        graph.add_weighted_edges_from((names[i], names[j], weight) for i, j, weight in edges)
         return graph
 
 
 def is_directed(network: Network) -> bool:
     """Return whether the edges of a network have directions, by its flag or because its matrix is not symmetric."""
-    return network.directed or not np.array_equal(network.matrix, network.matrix.T)
+    matrix = network.matrix
+    if network.directed or not is_sparse(matrix):
+        return network.directed or not np.array_equal(matrix, matrix.T)
+    ours, theirs = matrix.sorted_indices(), matrix.T.tocsr()
+    return not all(np.array_equal(getattr(ours, part), getattr(theirs, part)) for part in ("indptr", "indices", "data"))
+
+
+def network_edges(network: Network) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return the tails, the heads and the weights of the edges of a network, dense or sparse."""
+    matrix, zero = network.matrix, as_semiring(semiring_of(network, None)).zero_for(network.matrix.dtype)
+    if is_sparse(matrix):
+        rows, columns, values = stored_entries(matrix)
+        is_edge = values != zero
+        return rows[is_edge], columns[is_edge], values[is_edge]
+    rows, columns = np.nonzero(matrix != zero)
+    return rows, columns, matrix[rows, columns]
+
+
+def dense_matrix(network: Network) -> np.ndarray[Any, Any]:
+    """Return the matrix of a network as an array. Raises `TooLargeError` for a sparse one that does not fit memory."""
+    matrix: np.ndarray[Any, Any] = network.matrix
+    if not is_sparse(matrix):
+        return matrix
+    n, semiring = matrix.shape[0], as_semiring(semiring_of(network, None))
+    demand_memory(n * n * matrix.dtype.itemsize, f"the dense matrix of {n:,} vertices", fewer_paths_advice())
+    return np.asarray(as_matrix(matrix, semiring))
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,53 +273,76 @@ def count_vertices(shape: Sequence[int], source: str) -> int:
     return int(shape[0])
 
 
+#: A network of more vertices stores its edges sparsely if at most a sixteenth of the pairs are edges.
+_DENSE_VERTICES = 4096
+_DENSE_SHARE = 16
+
+#: Bytes that the name of a vertex and its place take.
+_NAME_BYTES = 128
+
+
 def assemble(
-    edges: Edges | Entries, semiring: Semiring, dtype: Any = None, *, directed: bool = True, title: str = ""
+    edges: Edges | Entries,
+    semiring: Semiring,
+    dtype: Any = None,
+    *,
+    directed: bool | None = None,
+    title: str = "",
+    sparse: bool | None = None,
 ) -> Network:
     """Return the network of edges or entries.
 
     ``directed=False`` takes each edge in both directions, and combines two opposite edges by ⊕. It raises `DomainError`
     for NaN and for weights outside the domain, and `FormatError` for weights that the dtype does not represent. Both
-    errors name the place of the weight.
+    errors name the place of the weight. With ``sparse`` the edges are stored in a `scipy.sparse.csr_array`. None means
+    that they are if n > 4,096 and at most n²/16 edges are listed. Entries stay dense. Raises `TooLargeError` before it
+    takes memory, and `ValueError` for ``directed=True`` and undirected edges.
     """
-    combined = False
+    undirected = directed is False
     if isinstance(edges, Entries):
         flat = convert(edges.matrix.reshape(-1), semiring, dtype, edges.locate, has_dtype=edges.has_dtype)
         matrix = flat.reshape(edges.matrix.shape)
-        if not directed:
-            matrix, combined = symmetrize(matrix, semiring), True
+        matrix = symmetrize(matrix, semiring) if undirected else matrix
+        combined = undirected
     else:
-        matrix, combined = _matrix_of_edges(edges, semiring, dtype, directed)
-        directed = directed and edges.directed
-    record: dict[str, Any] = {"semiring": semiring, "combined": combined, "directed": directed}
-    return Network(matrix, _as_tuple(edges.names), unit=edges.unit, title=title, **record)
+        if directed and not edges.directed:
+            raise ValueError("the edges are undirected: leave directed=True out")
+        n, undirected = edges.size, undirected or not edges.directed
+        if n > np.iinfo(np.int32).max:
+            raise TooLargeError(f"the network has {n:,} vertices, and at most {np.iinfo(np.int32).max:,} are numbered")
+        demand_memory(n * _NAME_BYTES, f"the list of {n:,} vertices", "read a part of the network")
+        if sparse is None:
+            sparse = n > _DENSE_VERTICES and len(edges.rows) * _DENSE_SHARE <= n * n
+        rows, columns, weights = weighted_edges(edges, semiring, dtype, directed=not undirected)
+        if sparse and not is_half(weights.dtype):  # which SciPy does not store
+            matrix, combined = _compress(n, rows, columns, weights, semiring)
+        else:
+            demand_memory(
+                n * n * weights.itemsize, f"the {weights.dtype} matrix of {n:,} vertices", fewer_paths_advice()
+            )
+            matrix = np.full((n, n), semiring.zero_for(weights.dtype), weights.dtype)
+            combined = scatter(matrix, rows, columns, weights, semiring)
+    names = None if edges.names is None else tuple(edges.names)
+    record: dict[str, Any] = {"semiring": semiring, "combined": combined, "directed": not undirected}
+    return Network(matrix, names, unit=edges.unit, title=title, **record)
 
 
-def _as_tuple(names: Sequence[Any] | None) -> tuple[Any, ...] | None:
-    return None if names is None else tuple(names)
-
-
-def assemble_sparse(
-    edges: Edges, semiring: Semiring, dtype: Any = None, *, directed: bool = True, title: str = ""
-) -> Network:
-    """Return the network of edges as `assemble` does, with a `scipy.sparse.csr_array` that stores the edges alone."""
+def _compress(
+    n: int,
+    rows: np.ndarray[Any, Any],
+    columns: np.ndarray[Any, Any],
+    values: np.ndarray[Any, Any],
+    semiring: Semiring,
+) -> tuple[Any, bool]:
+    """Return edges as a `scipy.sparse.csr_array`, and whether ⊕ combined some of them."""
     from scipy.sparse import csr_array
 
-    rows, columns, weights = weighted_edges(edges, semiring, dtype, directed=directed)
-    cells = rows.astype(np.int64) * edges.size + columns
+    cells = rows.astype(np.int64) * n + columns
     order = np.argsort(cells, kind="stable")
-    cells, values = add_duplicates(cells[order], weights[order], semiring)
-    starts = np.searchsorted(cells, np.arange(edges.size + 1) * edges.size)
-    matrix: Any = csr_array((values, cells % max(1, edges.size), starts), shape=(edges.size, edges.size))
-    record: dict[str, Any] = {"semiring": semiring, "combined": cells.size < rows.size}
-    record["directed"] = directed and edges.directed
-    return Network(matrix, _as_tuple(edges.names), unit=edges.unit, title=title, **record)
-
-
-def _matrix_of_edges(edges: Edges, semiring: Semiring, dtype: Any, directed: bool) -> tuple[np.ndarray[Any, Any], bool]:
-    rows, columns, weights = weighted_edges(edges, semiring, dtype, directed=directed)
-    matrix = _matrix_without_edges(edges.size, semiring, weights.dtype)
-    return matrix, scatter(matrix, rows, columns, weights, semiring)
+    cells, values = add_duplicates(cells[order], values[order], semiring)
+    rows, columns = np.divmod(cells, max(1, n))
+    starts = np.concatenate([[0], np.bincount(rows, minlength=n).cumsum()])
+    return csr_array((values, columns, starts), shape=(n, n)), cells.size < order.size
 
 
 def weighted_edges(
@@ -333,26 +396,27 @@ def convert_network(network: Network, semiring: Semiring, dtype: Any = None) -> 
             f"some edges of the network were added by the ⊕ of {own.name}, so their weights in {semiring.name} "
             f"are not known: read it with semiring={semiring.name!r}"
         )
-    rows, columns = np.nonzero(matrix != own.zero_for(matrix.dtype))
-    named = network.names or range(len(matrix))
+    rows, columns, values = network_edges(network)
+    named = network._vertex_names
 
     def locate(edge: int) -> str:
         return f"the edge {named[rows[edge]]} → {named[columns[edge]]}"
 
-    edges = Edges(len(matrix), rows, columns, matrix[rows, columns], locate, has_dtype=True, is_text=False)
-    return replace(network, matrix=assemble(edges, semiring, dtype).matrix, semiring=semiring)
+    edges = Edges(matrix.shape[0], rows, columns, values, locate, has_dtype=True, is_text=False)
+    converted = assemble(edges, semiring, dtype, sparse=is_sparse(matrix)).matrix
+    return replace(network, matrix=converted, semiring=semiring)
 
 
-def symmetrize(matrix: np.ndarray[Any, Any], semiring: Semiring) -> np.ndarray[Any, Any]:
-    """Return the new matrix A ⊕ Aᵀ, in which loops count once."""
+def symmetrize(matrix: Any, semiring: Semiring) -> Any:
+    """Return the new matrix A ⊕ Aᵀ, dense or sparse, in which loops count once."""
+    if is_sparse(matrix):
+        rows, columns, values = stored_entries(matrix)
+        other = rows != columns
+        ends = np.concatenate([rows, columns[other]]), np.concatenate([columns, rows[other]])
+        return _compress(matrix.shape[0], *ends, np.concatenate([values, values[other]]), semiring)[0]
     both = np.array(semiring.add(matrix, matrix.T), matrix.dtype)
     np.fill_diagonal(both, matrix.diagonal())
     return both
-
-
-def _matrix_without_edges(n: int, semiring: Semiring, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    demand_memory(n * n * dtype.itemsize, f"the {dtype} matrix of {n:,} vertices", fewer_paths_advice())
-    return np.full((n, n), semiring.zero_for(dtype), dtype)
 
 
 def convert(
@@ -472,7 +536,8 @@ def _as_integers(
     _reject_values(wrong & ~none, values, locate, FormatError, f"the weight {{}} is not an {target}")
     if semiring.tropical:
         reserved = (values == semiring.zero_for(target)) & ~none
-        reason = f"the weight {{}} means “no edge” in {target}: use a wider dtype"
+        remedy = "use a wider dtype" if target.itemsize < 8 else "no wider integer dtype exists, so divide the weights"
+        reason = f"the weight {{}} means “no edge” in {target}: {remedy}"
         _reject_values(reserved, values, locate, FormatError, reason)
     result: np.ndarray[Any, Any] = np.where(none, 0, values).astype(target)
     if values.dtype.kind == "f" and none.any():

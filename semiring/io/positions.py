@@ -68,7 +68,7 @@ def with_positions(network: Network, path: str | os.PathLike[str]) -> Network:
 
 
 def _vertex_names(network: Network) -> Sequence[str]:
-    return [str(name) for name in (range(len(network.matrix)) if network.names is None else network.names)]
+    return [str(name) for name in (range(network.matrix.shape[0]) if network.names is None else network.names)]
 
 
 def _parse_point(x: str, y: str, place: str) -> Any:

@@ -30,7 +30,8 @@ from semiring.arrays.zero_conventions import warn_of_percentages
 from semiring.closures import closure, closure_with_predecessors
 from semiring.closures.explanation import Explanation
 from semiring.errors import AlgebraError, DeviceError, DivergenceError, DomainError, NegativeCycleError, ShapeError
-from semiring.io.inputs import Reading, convert_input, return_unchanged
+from semiring.io.files import names_file
+from semiring.io.inputs import Reading, convert_input, open_graph, return_unchanged
 from semiring.io.network import semiring_of
 from semiring.namespaces import is_device_array
 from semiring.paths.result import Paths
@@ -96,7 +97,8 @@ def best_paths(
     A : array_like, shape (n, n)
         A[i, j] is the weight of the edge i → j, the semiring's zero if there is no edge. It is an array, a list, or a
         SciPy sparse matrix (entries that it does not store are no edges). A square frame, a frame of edges, a graph of
-        NetworkX, igraph or rustworkx, and a `Network` have named vertices: see `semiring.as_network`.
+        NetworkX, igraph or rustworkx, and a `Network` have named vertices: see `semiring.as_network`. The name of a
+        file is read as by `semiring.read`.
     semiring : Semiring or str, optional
         Weights are combined along a path by ⊗, paths compared by ⊕. By default that of a `Network`, else min-plus.
     sources, targets : sequence of vertices, optional
@@ -107,11 +109,11 @@ def best_paths(
         Find only paths that are no worse than this weight. `SomePaths` then has a sparse matrix. If weights make no
         path better, the cost is that of the paths within the limit.
     weight : str or callable, optional
-        The column or attribute of the weights, as in `as_network`.
+        The column or attribute of the weights, as in `as_network` and `read`.
     directed : bool, optional
         False adds the reverse of each edge, also for a matrix. The default is the direction of the graph.
     columns : tuple of str, optional
-        The titles of the two columns in which a frame lists the ends of edges.
+        The titles of the two columns in which a frame or a file lists the ends of edges.
     names : iterable of hashable, optional
         n different names of the vertices, in their order.
     predecessors : bool, default True
@@ -542,6 +544,9 @@ def transitive_closure(  # type: ignore[misc]  # predecessors is one of the opti
     some = [name for name in ("sources", "targets", "limit") if options.get(name) is not None]
     with_predecessors = bool(some if predecessors is None else predecessors)
     restore: Callable[[Any], Any] = return_unchanged
+    if names_file(A):
+        reading = Reading(options.pop("weight", None), options.pop("directed", None), options.pop("columns", None))
+        A, _ = open_graph(A, boolean, reading, sparse=True if some else None)
     if is_frame(A) and not Reading(options.get("weight"), None, options.get("columns")).lists_edges(A):
         labelled = labelled_square(A)
         A, restore = labelled.matrix, return_unchanged if some else labelled.restore

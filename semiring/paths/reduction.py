@@ -5,22 +5,30 @@ Source: A. V. Aho, M. R. Garey, J. D. Ullman, "The transitive reduction of a dir
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from semiring.algebra.catalogue import boolean
 from semiring.algorithms.packed_bits import diagonal_bits
 from semiring.arrays.bits import BitMatrix, pack
 from semiring.arrays.labels import may_name_vertices
+from semiring.arrays.sparse import is_sparse, stored_entries
 from semiring.closures import closure
 from semiring.errors import AlgebraError, ShapeError
-from semiring.io.inputs import convert_input
+from semiring.io.inputs import Reading, convert_input, open_graph
 from semiring.linalg import matmul
 
 __all__ = ["transitive_reduction"]
 
 
-def transitive_reduction(A: Any, *, threads: int | None = None) -> Any:
+def transitive_reduction(
+    A: Any,
+    *,
+    weight: str | Callable[[Any], Any] | None = None,
+    directed: bool | None = None,
+    columns: tuple[str, str] | None = None,
+    threads: int | None = None,
+) -> Any:
     """Return the transitive reduction of an acyclic graph: the least graph of the same closure.
 
     Its edges are those that no longer path replaces.
@@ -29,15 +37,18 @@ def transitive_reduction(A: Any, *, threads: int | None = None) -> Any:
     ----------
     A : array_like, shape (n, n)
         An array of truth values, or of integers that are all 0 or 1, or a `BitMatrix`, on the host or on a GPU. Or a
-        frame, a graph of NetworkX, igraph or rustworkx, or a `Network`, with any weights of its edges.
+        frame, a graph of NetworkX, igraph or rustworkx, a `Network`, or the name of a file, with any weights of its
+        edges.
+    weight, directed, columns : optional
+        How edges are read, as in `best_paths`.
     threads : int, optional
         The number of threads, by default that of `get_threads`.
 
     Returns
     -------
     array, BitMatrix, frame or Network, shape (n, n)
-        A new bool array on the device of A, a `BitMatrix`, or a square frame, as A is. For a graph or a list of edges
-        it is a `Network`.
+        A new bool array on the device of A, a `BitMatrix`, or a square frame, as A is. For a graph, a list of edges or
+        a file it is a `Network`.
 
     Raises
     ------
@@ -59,9 +70,14 @@ def transitive_reduction(A: Any, *, threads: int | None = None) -> Any:
            [0, 0, 0, 1],
            [0, 0, 0, 0]])
     """
-    if may_name_vertices(A):
-        labelled_matrix = convert_input(A, boolean)
-        return labelled_matrix.restore(_reduce(pack(labelled_matrix.matrix), labelled_matrix.names, threads).unpack())
+    A, reading = open_graph(A, boolean, Reading(weight, directed, columns))
+    if may_name_vertices(A) or directed is False:
+        labelled = convert_input(A, boolean, reading)
+        matrix = labelled.matrix
+        if is_sparse(matrix):
+            matrix = BitMatrix.from_edges(*stored_entries(matrix)[:2], matrix.shape)
+        reduced = _reduce(matrix if isinstance(matrix, BitMatrix) else pack(matrix), labelled.names, threads)
+        return labelled.restore(reduced.unpack())
     reduced = _reduce(A if isinstance(A, BitMatrix) else pack(A), None, threads)
     return reduced if isinstance(A, BitMatrix) else reduced.unpack()
 

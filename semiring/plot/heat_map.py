@@ -11,6 +11,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.arrays.vertices import Vertices
 from semiring.io import as_network
+from semiring.io.network import dense_matrix
 from semiring.plot.style import (
     COLORS,
     FAINT_INK,
@@ -79,7 +80,8 @@ def plot_matrix(
     """
     semiring = as_semiring(semiring)
     network = as_network(matrix, semiring)
-    array, n = network.matrix, len(network.matrix)
+    array = dense_matrix(network)
+    n = len(array)
     called = network.names if names is None else Vertices(n, names).names
     figure: Figure = new_figure(8.6, 7.4)
     axes = figure.add_subplot()

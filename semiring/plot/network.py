@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.arrays.vertices import Vertices
 from semiring.io import Network, as_network
-from semiring.io.network import semiring_of
+from semiring.io.network import dense_matrix, semiring_of
 from semiring.io.text import numbers_as_text
 from semiring.plot.labels import Label, place_labels
 from semiring.plot.layout import layout
@@ -88,6 +89,7 @@ def plot_network(
     if not isinstance(network, Network):
         network = as_network(network, semiring)
     semiring = as_semiring(semiring_of(network, semiring))
+    network = replace(network, matrix=dense_matrix(network))
     adjacency = np.asarray(network.matrix != semiring.zero_for(network.matrix.dtype))
     edges = np.argwhere(adjacency)
     edges = edges[edges[:, 0] != edges[:, 1]]

@@ -33,6 +33,7 @@ from semiring.errors import (
     ShapeError,
     no_star,
 )
+from semiring.io.inputs import Reading
 from semiring.io.network import semiring_of
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.engine import make_plan
@@ -71,6 +72,9 @@ def factor(
     semiring: Semiring | str | None = None,
     ordering: Any = "auto",
     *,
+    weight: str | Callable[[Any], Any] | None = None,
+    directed: bool | None = None,
+    columns: tuple[str, str] | None = None,
     threads: int | None = None,
     device: Any = None,
 ) -> Factor:
@@ -79,10 +83,10 @@ def factor(
     Parameters
     ----------
     A : array_like, shape (n, n)
-        A SciPy sparse matrix, a frame of edges, a graph of NetworkX, igraph or rustworkx, a dense matrix, a square
-        frame, or a `Network`. Only the first three kinds never take n² of memory. In a sparse matrix, entries that are
-        not stored are no edges, and neither are stored zeros of the semiring, such as ∞ in min-plus. A stored 0 is an
-        edge of min-plus.
+        A SciPy sparse matrix, a frame of edges, a graph of NetworkX, igraph or rustworkx, the name of a file that lists
+        edges, a dense matrix, a square frame, or a `Network`. Only the first four kinds never take n² of memory. In a
+        sparse matrix, entries that are not stored are no edges, and neither are stored zeros of the semiring, such as ∞
+        in min-plus. A stored 0 is an edge of min-plus.
     semiring : Semiring or str, optional
         Any semiring with a star: ``"min_plus"`` for shortest paths, ``"log_plus"`` and ``"plus_times"`` for sums over
         all paths, ``"boolean"``, ``"max_min"``, your own. By default that of a `Network`, else min-plus.
@@ -91,6 +95,8 @@ def factor(
         ``"metis"``, ``"minimum_degree"``, ``"natural"`` (0, 1, …), or a permutation (n,). ``"metis"`` is nested
         dissection by the package pymetis, the extra ``sparse``. ``"auto"`` is METIS from 100,000 vertices on if it is
         installed, else minimum degree.
+    weight, directed, columns : optional
+        How edges are read, as in `best_paths`.
     threads : int, optional
         The number of threads of this call and of the queries, by default `semiring.get_threads()` at each call.
     device : str, optional
@@ -149,7 +155,7 @@ def factor(
         raise no_star(algebra.name, ", and a factor needs one")
     count = None if threads is None else check_threads(threads)
     placement = select_placement(device)
-    edges = edges_of(A, algebra).require_eliminable()
+    edges = edges_of(A, algebra, reading=Reading(weight, directed, columns)).require_eliminable()
     wide = isinstance(ordering, str) and ordering == "auto" and _has_wide_levels(edges)
     line, start = f"ordering {edges.pattern.n:,} vertices without small separators", perf_counter()
     if wide:

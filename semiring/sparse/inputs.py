@@ -20,7 +20,7 @@ from semiring.arrays.sparse import is_ascending, is_sparse, stored_entries, warn
 from semiring.arrays.zero_conventions import warn_of_other_zeros
 from semiring.errors import DomainError, DTypeError, ShapeError, TooLargeError
 from semiring.graphs.components import has_compiled_loops
-from semiring.io.inputs import DEFAULT_READING, Reading, convert_input, list_edges
+from semiring.io.inputs import DEFAULT_READING, Reading, convert_input, list_edges, open_graph
 from semiring.io.network import symmetrize, weighted_edges
 from semiring.kernels.cpu.elimination import elimination_trees
 from semiring.sparse.symbolic import Pattern
@@ -72,7 +72,7 @@ class SparseEntries:
 def edges_of(
     A: Any, semiring: Semiring, dtype: Any = None, reading: Reading = DEFAULT_READING, *, check: bool = True
 ) -> SparseEntries:
-    """Return the edges of a matrix, a frame, a graph, or a `Network`; ⊕ adds edges that are listed twice.
+    """Return the edges of a matrix, a frame, a graph, a file, or a `Network`; ⊕ adds edges that are listed twice.
 
     With ``check`` a dense matrix is scanned for the "no edge" of another convention, as `closure` does.
 
@@ -80,6 +80,7 @@ def edges_of(
     or outside the domain.
     """
     names = None
+    A, reading = open_graph(A, semiring, reading, sparse=True)
     if may_name_vertices(A):
         edges = list_edges(A, reading)
         if edges is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,13 @@ from semiring.algorithms.stars import divergence_error, warn_of_diverging_sum
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.encoding import check_entries, decode, encode, has_inner_zero, round_to_dtype, to_compute_dtype
 from semiring.arrays.labels import may_name_vertices
-from semiring.arrays.operands import as_host_operand, operands
+from semiring.arrays.operands import as_host_operand, as_matrix, operands
 from semiring.arrays.sparse import is_sparse
 from semiring.arrays.zero_conventions import warn_of_other_zeros
 from semiring.closures import closure, closure_of_rounded
 from semiring.errors import ShapeError, no_star
-from semiring.io.network import semiring_of
+from semiring.io.inputs import Reading, open_graph
+from semiring.io.network import semiring_of, symmetrize
 from semiring.kernels import backend_for
 from semiring.kernels.cpu.codegen.scalars import ScalarSemiring
 from semiring.kernels.cpu.elimination import elimination_trees, triangular_solve
@@ -45,7 +47,15 @@ Array = NDArray[Any]
 
 
 def fixed_point(
-    A: Any, b: Any, semiring: Semiring | str | None = None, *, transposed: bool = False, threads: int | None = None
+    A: Any,
+    b: Any,
+    semiring: Semiring | str | None = None,
+    *,
+    transposed: bool = False,
+    weight: str | Callable[[Any], Any] | None = None,
+    directed: bool | None = None,
+    columns: tuple[str, str] | None = None,
+    threads: int | None = None,
 ) -> Array:
     """Return the least solution of x = A ⊗ x ⊕ b, which is A* ⊗ b.
 
@@ -55,13 +65,15 @@ def fixed_point(
     Parameters
     ----------
     A : array_like, shape (n, n)
-        A dense or sparse matrix, a graph, a frame, or a `Network`, in the memory of the host.
+        A dense or sparse matrix, a graph, a frame, a `Network`, or the name of a file, in the memory of the host.
     b : array_like, shape (n,) or (n, k)
         The right-hand sides.
     semiring : Semiring or str, optional
         The semiring, by default that of a `Network`, else min-plus.
     transposed : bool, default False
         Solve x = x ⊗ A ⊕ b instead.
+    weight, directed, columns : optional
+        How edges are read, as in `best_paths`.
     threads : int, optional
         The number of threads, by default `semiring.get_threads()`.
 
@@ -94,8 +106,9 @@ def fixed_point(
     """
     algebra = as_semiring(semiring_of(A, semiring))
     count = get_threads() if threads is None else check_threads(threads)
+    A, reading = open_graph(A, algebra, Reading(weight, directed, columns), sparse=True)
     if may_name_vertices(A) or is_sparse(A):
-        edges = edges_of(A, algebra).require_eliminable()
+        edges = edges_of(A, algebra, reading=reading).require_eliminable()
         pattern = edges.pattern
         order = elimination_trees.topological_order(pattern.starts, pattern.indices)
         if order.size == pattern.n:
@@ -103,6 +116,7 @@ def fixed_point(
         _require_star(algebra)
         return np.asarray(Factor(algebra, edges, analyse(pattern), count).solve(b, transposed=transposed))
     array = A.unpack() if isinstance(A, BitMatrix) else A
+    array = array if directed is not False else symmetrize(as_matrix(array, algebra, square=True), algebra)
     matrix, right = operands(algebra, A=as_host_operand(array), b=as_host_operand(b, "b"))
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ShapeError(f"A is {matrix.shape}: a square matrix is needed")
