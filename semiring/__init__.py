@@ -108,15 +108,17 @@ _MODULES = ("blas", "compat", "data", "extend", "jax", "mpi", "plot", "testing",
 _NAMED_AFTER_EXTRAS = ("jax", "torch")
 
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        # Without its extra, torch or jax raises `MissingExtraError`, from hasattr too: False would hide the remedy.
-        return import_module(f"{__name__}.{name}")
-    if name not in _LAZY:
-        # With name= and obj= the interpreter suggests a near name.
-        raise AttributeError(f"module 'semiring' has no attribute {name!r}", name=name, obj=import_module(__name__))
-    value = globals()[name] = getattr(import_module(_LAZY[name]), name)
-    return value
+if not TYPE_CHECKING:  # a type checker would accept any name
+
+    def __getattr__(name: str) -> Any:
+        if name in _MODULES:
+            # Without its extra, torch or jax raises `MissingExtraError`, from hasattr too: False would hide the remedy.
+            return import_module(f"{__name__}.{name}")
+        if name not in _LAZY:
+            # With name= and obj= the interpreter suggests a near name.
+            raise AttributeError(f"module 'semiring' has no attribute {name!r}", name=name, obj=import_module(__name__))
+        value = globals()[name] = getattr(import_module(_LAZY[name]), name)
+        return value
 
 
 def __dir__() -> list[str]:

@@ -63,9 +63,9 @@ def pictures_of(page: Path) -> list[str]:
 
 def drawn_by(page: Path) -> list[str]:
     """Return the names of the pictures that the examples of a page draw in the current folder."""
-    from tools.plots import PLOTS
+    from tools.plots import ILLUSTRATIONS, PLOTS
 
-    return [name for name in dict.fromkeys(pictures_of(page)) if name not in PLOTS]
+    return [name for name in dict.fromkeys(pictures_of(page)) if name not in ILLUSTRATIONS | PLOTS.keys()]
 
 
 def run_examples(page: Path, *, gpu: bool) -> None:

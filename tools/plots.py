@@ -1,4 +1,4 @@
-"""Draw the plots that no example of a page draws: those of the tables in ``docs/data``, and those of ideas."""
+"""Draw the plots that no example of a page draws: those of the tables in ``docs/data``."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import Any
 
 from matplotlib import pyplot as plt
 
-from tools.ideas import IDEAS
 from tools.pages import rows_of
 from tools.paper_pictures import PICTURES_OF_PAPERS
 
-__all__ = ["DRAWN", "PLOTS"]
+__all__ = ["DRAWN", "ILLUSTRATIONS", "PLOTS"]
 
 # docs/_extensions/pictures.py replaces these colours by those of the theme
 BLUE, ORANGE, GREEN, LINE = "#0072b2", "#d55e00", "#009e73", "#66717f"
@@ -162,6 +161,16 @@ def ranks(path: Path) -> None:
 #: Tables that no page shows, because they have too many rows.
 DRAWN = {"larger/killed"}
 
+#: Drawings of ideas, which show no data: a drawing program edits them.
+ILLUSTRATIONS = {
+    "structure-components.svg",
+    "structure-undirected.svg",
+    "structure-bottleneck.svg",
+    "structure-reachability.svg",
+    "structure-hops.svg",
+    "structure-separators.svg",
+}
+
 PLOTS: dict[str, Callable[[Path], None]] = {
     "products.svg": products,
     "peers.svg": peers,
@@ -170,6 +179,5 @@ PLOTS: dict[str, Callable[[Path], None]] = {
     "killed.svg": plot_killed_runs,
     "ranks.svg": ranks,
     "several.svg": several,
-    **IDEAS,
     **PICTURES_OF_PAPERS,
 }

@@ -161,10 +161,10 @@ def test_a_product_with_columns_of_its_result(first, tensor_cores, rng):
     expected = c | (c[:, first : first + k].astype(np.float32) @ b.astype(np.float32) > 0)
     backend, plan = device_backend(sr.boolean, BOOL, "bits"), make_plan(sr.boolean, BOOL, storage="bits")
     B, C = pack(b).to_device().words, pack(c).to_device().words
-    assert backend.capabilities.products.can_overlap(plan, *C.shape, k)
+    assert backend.capabilities.products.can_overlap(plan, m, C.shape[1], k)
     backend.multiply_add(plan, C, C[:, first // 32 : (first + k) // 32], B)
     np.testing.assert_array_equal(C.get(), pack(expected).words)
-    assert not backend.capabilities.products.can_overlap(make_plan(sr.xor_and, BOOL, storage="bits"), *C.shape, k)
+    assert not backend.capabilities.products.can_overlap(make_plan(sr.xor_and, BOOL, storage="bits"), m, C.shape[1], k)
 
 
 def test_a_path_through_all_vertices(rng):

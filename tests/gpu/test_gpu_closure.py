@@ -256,7 +256,7 @@ def test_nothing_waits_without_a_check(rng, cupy, case):
     n, name, dtype, options = CAPTURED[case]
     first, second = (matrix(rng, n, name, dtype, density=min(1, 4 / n)) for _ in range(2))
     A = cupy.asarray(first)
-    expected = [closure(cupy.asarray(given), name, **options).get() for given in (first, second)]
+    expected = [cupy.asnumpy(closure(cupy.asarray(given), name, **options)) for given in (first, second)]
     stream, pool = cupy.cuda.Stream(non_blocking=True), cupy.cuda.MemoryPool()
     cupy.cuda.runtime.deviceSynchronize()
     with stream:
@@ -458,7 +458,8 @@ def test_predecessors(rng, cupy, name, dtype):
         A = matrix(rng, n, name, dtype, density)
         found = sr.best_paths(cupy.asarray(A), name)
         assert_same(found.matrix, closure(A, name))
-        check(name, A, found.matrix.get(), found.predecessors.get(), absolute=1e-12 if name == "lukasiewicz" else 0.0)
+        absolute = 1e-12 if name == "lukasiewicz" else 0.0
+        check(name, A, found.matrix.get(), cupy.asnumpy(found.predecessors), absolute=absolute)
 
 
 @pytest.mark.parametrize("kind", ["random", "near ties", "ties", "zeros", "grid", "heights"])
@@ -479,7 +480,7 @@ def test_predecessors_by_certificate(rng, cupy, kind):
         A = np.ascontiguousarray(A, np.float32)
         for method in ("auto", "rkleene"):
             P = sr.shortest_paths(cupy.asarray(A), method=method)
-            check_predecessors(A, P.matrix.get(), P.predecessors.get())
+            check_predecessors(A, P.matrix.get(), cupy.asnumpy(P.predecessors))
             assert P.predecessors.dtype == np.int32
 
 

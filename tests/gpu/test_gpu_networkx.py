@@ -82,7 +82,8 @@ def test_large_graphs_with_structure(rng):
 def test_floats(rng):
     G = graph(200, True, rng.random(50).tolist(), rng)
     with nx.config.backends.semiring(device="cuda"):
-        found = interface.floyd_warshall_numpy(interface.convert_from_nx(G, edge_attrs={"weight": 1}))
+        encoded = interface.convert_from_nx(G, edge_attrs={"weight": 1})
+        found = interface.floyd_warshall_numpy(encoded)  # type: ignore[attr-defined]
     np.testing.assert_allclose(found, nx.floyd_warshall_numpy(G, backend="networkx"), rtol=1e-12)
     lengths = dict(answer("all_pairs_dijkstra_path_length", G, "cuda", weight="weight"))
     for node, (distances, paths) in answer("all_pairs_dijkstra", G, "cuda", weight="weight"):

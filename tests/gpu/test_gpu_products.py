@@ -206,13 +206,14 @@ LARGE = [
 @pytest.mark.parametrize(("name", "dtype", "nonnegative", "tile"), LARGE)
 def test_the_tiles_of_large_products(backend, name, dtype, nonnegative, tile, monkeypatch, rng):
     """The large tiles begin at some thousand rows. Here they compute matrices a little larger than one or two tiles."""
+    from semiring.kernels.cuda.compile.loading import load_kernel
     from semiring.kernels.cuda.product import launches, tiles
     from semiring.kernels.cuda.product import product_routes as products
 
     monkeypatch.setattr(tiles, "_MANY_LARGE", 0)
     monkeypatch.setattr(tiles, "_MANY_OTHERS", 0)
     monkeypatch.setattr(tiles, "_MANY_PACKED", 0)
-    chosen, load_kernel = [], launches.load_kernel
+    chosen = []
 
     def load(what, tile, device):
         chosen.append(tile)

@@ -44,7 +44,7 @@ def several(request, cupy, monkeypatch):
     """Return the names of several GPUs. If fewer exist, each holds several shares, which are copied within it too."""
     names = tuple(f"cuda:{number}" for number in range(min(request.param, count())))
     monkeypatch.setattr(several_gpus, "method_on_devices", shared_by(several_gpus.method_on_devices, request.param))
-    monkeypatch.setattr(api, "close_stack_on_devices", shared_by(api.close_stack_on_devices, request.param))
+    monkeypatch.setattr(api, "close_stack_on_devices", shared_by(several_gpus.close_stack_on_devices, request.param))
     return names
 
 
@@ -111,7 +111,7 @@ def test_second_gpu_finds_paths_and_closes_stacks(rng, cupy):
     for number in (0, 1):
         with cupy.cuda.Device(number):
             paths = sr.shortest_paths(cupy.asarray(A))
-            check_predecessors(A, paths.matrix.get(), paths.predecessors.get())
+            check_predecessors(A, paths.matrix.get(), cupy.asnumpy(paths.predecessors))
             found = sr.closure(cupy.asarray(stack))
             assert found.device.id == number
             assert same_bits(found.get(), sr.closure(stack))

@@ -14,6 +14,7 @@ from semiring.kernels.cuda import closing as staged
 from semiring.kernels.cuda.closing import blocks
 from semiring.kernels.cuda.closing import look_ahead as kernels
 from semiring.kernels.cuda.closing.papers import launches as papers
+from semiring.kernels.cuda.closing.staged_stacks import close_stack
 from semiring.kernels.engine import Engine, make_plan
 from semiring.kernels.reference import ReferenceBackend
 
@@ -220,7 +221,6 @@ def test_one_matrix_by_two_launches_a_stage(name, dtype, rng, monkeypatch):
 
     plan = make_plan(CATALOGUE[name], dtype, nonnegative=name == "min_plus")
     taken = []
-    close_stack = kernels.close_stack
     monkeypatch.setattr(kernels, "close_stack", lambda plan, A: taken.append(A.shape) or close_stack(plan, A))
     monkeypatch.setattr(kernels, "SINGLE_MATRIX_ITEMSIZES", {plan.dtype.itemsize})
     for index, n in enumerate((65, 104, 105, 127, 128, 191, 193, 257, 320, 449)):

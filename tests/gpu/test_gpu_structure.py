@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 
 import numpy as np
@@ -23,15 +24,12 @@ def of_few(monkeypatch):
     from semiring.algorithms import schedule
     from semiring.closures import costs
 
-    steps = {
-        name: import_module(f"semiring.closures.rules.{name}") for name in ("structure", "undirected", "separators")
-    }
-    monkeypatch.setattr(steps["structure"], "_LEAST_ON_DEVICE", 0)
-    monkeypatch.setattr(steps["undirected"], "_LEAST", 0)
-    monkeypatch.setattr(steps["separators"], "_LEAST_ON_DEVICE", 0)
-    monkeypatch.setattr(steps["separators"], "_WIDTHS_ON_DEVICE", 1)
+    monkeypatch.setattr(import_module("semiring.closures.rules.structure"), "_LEAST_ON_DEVICE", 0)
+    monkeypatch.setattr(import_module("semiring.closures.rules.undirected"), "_LEAST", 0)
+    monkeypatch.setattr(import_module("semiring.closures.rules.separators"), "_LEAST_ON_DEVICE", 0)
+    monkeypatch.setattr(import_module("semiring.closures.rules.separators"), "_WIDTHS_ON_DEVICE", 1)
     monkeypatch.setattr(costs, "predict_operations", lambda *_: 0.0)
-    small = {name: schedule.replace(each, triangle=128) for name, each in schedule._TABLE.items()}
+    small = {name: replace(each, triangle=128) for name, each in schedule._TABLE.items()}
     monkeypatch.setattr(schedule, "_TABLE", small)
 
 

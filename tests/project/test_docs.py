@@ -39,7 +39,7 @@ from tools.pages import (
     run_examples,
     with_tables,
 )
-from tools.plots import DRAWN, PLOTS
+from tools.plots import DRAWN, ILLUSTRATIONS, PLOTS
 
 
 def identify(value: object) -> str | None:
@@ -117,8 +117,8 @@ def test_every_picture_is_shown_and_every_table_is_made_of_its_data():
         assert with_tables(text) == text, f"{page.name} is behind: python -m tools.pages"
 
 
-def test_every_picture_is_a_plot_of_data_or_made_by_the_examples_of_one_page():
-    made = [*PLOTS, *(name for page in pages_with("python") for name in drawn_by(page))]
+def test_every_picture_has_one_source():
+    made = [*PLOTS, *ILLUSTRATIONS, *(name for page in pages_with("python") for name in drawn_by(page))]
     assert sorted(made) == sorted(path.name for path in PICTURES.iterdir())
 
 
@@ -360,11 +360,10 @@ def test_what_is_printed_in_columns_is_known(extension):
 def test_the_colours_of_drawings_follow_the_theme(extension):
     """Every colour that the tools draw with has a variable, so that a picture is legible in the dark theme."""
     pictures = extension("pictures")
-    for tool in ("ideas", "paper_pictures"):
-        (line,) = re.findall("^BLUE, .* = .*", (ROOT / "tools" / f"{tool}.py").read_text("utf-8"), re.M)
-        colors = re.findall("#[0-9a-f]{6}", line)
-        assert len(colors) == 5
-        assert set(colors) <= set(pictures.VARIABLES)
+    (line,) = re.findall("^BLUE, .* = .*", (ROOT / "tools" / "paper_pictures.py").read_text("utf-8"), re.M)
+    colors = re.findall("#[0-9a-f]{6}", line)
+    assert len(colors) == 5
+    assert set(colors) <= set(pictures.VARIABLES)
     svg = '<svg viewBox="0 0 1 1"><path style="fill: #00805D; stroke: #440154"/></svg>'
     assert 'style="fill: var(--picture-green); stroke: #440154"' in pictures.apply_theme(svg, "a path")
 

@@ -27,7 +27,6 @@ from semiring.errors import (
     PositiveCycleError,
 )
 from semiring.logs import Compilation
-from tools import messages
 
 INF = np.inf
 
@@ -240,27 +239,3 @@ def test_no_advice_installs_by_a_name_that_is_not_published():
     assert len(files) > 500
     advice = re.compile(r"pip install [^\n`]*?['\" ]semiring(\[|\b(?![\w./-]))")
     assert [str(file) for file in files if advice.search(file.read_text("utf-8")) and file != Path(__file__)] == []
-
-
-@pytest.mark.full
-def test_messages_are_short_sentences_about_things():
-    found = list(messages.messages())
-    assert sum(message.kind in ("raise", "warn") for message in found) > 550
-    assert [f"{message.file}:{message.line} {fault}" for message in found for fault in messages.faults(message)] == []
-
-
-def test_the_check_of_messages_finds_faults(tmp_path, monkeypatch):
-    source = tmp_path / "semiring" / "a.py"
-    source.parent.mkdir()
-    source.write_text(
-        '''"""A docstring whom nobody checks."""
-raise ValueError(f"{x!r} is {'a text, as nobody asks' if y else 'a number'}: " + "pass a; b; c")
-warnings.warn("install semiring[cuda] by " + "and so on " * 1, stacklevel=2)
-LONG = "a word " "and " "thirty two more words: a b c d e f g h i j k l m n o p q r s t u v w x y z and so on"
-'''
-    )
-    monkeypatch.setattr(messages, "ROOT", tmp_path)
-    found = list(messages.messages(("semiring",)))
-    assert [(message.line, message.kind) for message in found] == [(2, "raise"), (3, "warn"), (4, "text")]
-    said = [fault.partition(":")[0] for message in found for fault in messages.faults(message)]
-    assert said == ["'nobody'", "two semicolons", "installs by a name that is not published", "36 words"]

