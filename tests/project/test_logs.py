@@ -132,8 +132,8 @@ def test_kernels_of_a_gpu_are_told_of_too(caplog, monkeypatch, kernel, line):
     monkeypatch.setitem(sys.modules, "semiring.kernels.cuda.compile.compilation", stand_in)
     kept = {}
     cubins.fingerprint()  # reads the digests of sources from disk, once in a process
-    monkeypatch.setattr(cubins.disk, "load", lambda fingerprint, key, rebuild: kept.get(key))
-    monkeypatch.setattr(cubins.disk, "save", lambda fingerprint, key, state: kept.update({key: state}))
+    monkeypatch.setattr(cubins.code_store, "load", lambda fingerprint, key, rebuild: kept.get(key))
+    monkeypatch.setattr(cubins.code_store, "save", lambda fingerprint, key, state: kept.update({key: state}))
     with caplog.at_level(logging.INFO, "semiring"):
         for _ in range(2):
             assert cubins.cubin(kernel, None, "sm_90a") == ("kernel", b"code")
