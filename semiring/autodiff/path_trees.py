@@ -28,7 +28,7 @@ from numba import njit
 
 from semiring.kernels.cpu.codegen.jit import cache_on_disk
 from semiring.kernels.cpu.codegen.numba_internals import OUTER
-from semiring.kernels.cpu.threads.pool import run_tasks
+from semiring.kernels.cpu.thread_pool import run_tasks
 from semiring.namespaces import array_namespace
 from semiring.threads import get_threads
 

@@ -359,7 +359,7 @@ def run_strips(task: Callable[[slice], None], n: int, threads: int | None, unit:
 
 def run_parallel(function: Callable[..., None], tasks: list[tuple[Any, ...]], threads: int | None) -> None:
     """Call ``function(*task)`` for every task, on ``threads`` threads, by default on `get_threads` threads."""
-    from semiring.kernels.cpu.threads.pool import run_tasks
+    from semiring.kernels.cpu.thread_pool import run_tasks
 
     run_tasks(function, tasks, get_threads() if threads is None else threads)
 

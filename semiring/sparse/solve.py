@@ -25,7 +25,7 @@ from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu.codegen.scalars import ScalarSemiring
 from semiring.kernels.cpu.elimination import triangular_solve as kernels
 from semiring.kernels.cpu.elimination.gathered_rows import folds_for
-from semiring.kernels.cpu.threads.pool import run_tasks
+from semiring.kernels.cpu.thread_pool import run_tasks
 from semiring.kernels.engine import Engine
 from semiring.sparse.numeric import FactorNumbers
 

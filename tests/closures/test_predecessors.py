@@ -136,7 +136,7 @@ def test_every_method(rng, method, kind):
 @pytest.mark.parametrize("edge_limit", [1, 3])
 def test_with_more_edges_than_are_tried(rng, kind, edge_limit, monkeypatch):
     """Small graphs take the branch for vertices with very many direct edges, because `MAX_DIRECT_EDGES` is set low."""
-    from semiring.kernels.cpu.predecessors import search as paths
+    from semiring.kernels.cpu import predecessor_search as paths
 
     monkeypatch.setattr(paths, "MAX_DIRECT_EDGES", edge_limit)
     name, dtype, draw = KINDS[kind]
@@ -177,7 +177,7 @@ def test_hubs(rng, threads):
 @pytest.mark.parametrize("width", [1, 2, 7, 128])
 def test_the_best_edges_are_kept_of_many(rng, width):
     from semiring.kernels.cpu.codegen.scalars import scalars_for
-    from semiring.kernels.cpu.predecessors.direct_edges import edges_into
+    from semiring.kernels.cpu.direct_edges import edges_into
 
     n = 200
     A = rng.integers(0, 500, (n, n)).astype(np.float32)
@@ -365,7 +365,7 @@ def test_a_sum_of_edges_is_checked_against_circles():
 
 def settle(A, D, pred, rows):
     """Repair the marked rows of any matrix, and return how many rows were repaired."""
-    from semiring.kernels.cpu.predecessors.search import _KernelOperands, _settle_rows
+    from semiring.kernels.cpu.predecessor_search import _KernelOperands, _settle_rows
 
     plan = make_plan(sr.min_plus, A.dtype, nonnegative=True)
     case = _KernelOperands(plan, D, A, tolerance_for(plan, D))

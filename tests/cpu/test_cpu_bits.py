@@ -16,8 +16,8 @@ import semiring as sr
 from semiring.arrays.bits import BitMatrix, pack
 from semiring.errors import AlgebraError, DTypeError, ShapeError
 from semiring.kernels.contract import KernelPlan
-from semiring.kernels.cpu.bits import instructions as bits_vector
-from semiring.kernels.cpu.bits import operations as bits
+from semiring.kernels.cpu import bit_loops as bits_vector
+from semiring.kernels.cpu import bit_matrices as bits
 from semiring.kernels.cpu.codegen.native import assembly
 from semiring.kernels.cpu.codegen.target import Target
 
@@ -326,7 +326,7 @@ def test_kernels_come_from_the_cache_in_another_process(tmp_path):
         "import numpy as np, semiring as sr\n"
         "from semiring.arrays.bits import BitMatrix\n"
         "from semiring.kernels.contract import KernelPlan\n"
-        "from semiring.kernels.cpu.bits import operations as bits\n"
+        "from semiring.kernels.cpu import bit_matrices as bits\n"
         "plan = KernelPlan(sr.boolean, np.dtype(bool), False, True, storage='bits')\n"
         "A = BitMatrix.zeros((100, 100)); A[np.int64(3), 90] = A[90, 7] = True\n"
         "bits.close_block(plan, A); C = BitMatrix.zeros((100, 100)); bits.multiply(plan, C, A, A)\n"

@@ -24,7 +24,7 @@ from numba.extending import _Intrinsic
 
 import semiring as sr
 from semiring.kernels import code_store, sources
-from semiring.kernels.cpu.bits import loops as bits
+from semiring.kernels.cpu import bit_loops as bits
 from semiring.kernels.cpu.closing.eliminate import build_eliminate
 from semiring.kernels.cpu.codegen import cache as kept
 from semiring.kernels.cpu.codegen import jit, native
@@ -387,7 +387,7 @@ def test_a_constant_of_a_module_outside_changes_the_keys_that_hold_it(copy, monk
     before = fingerprints()
     monkeypatch.setattr("semiring.kernels.contract.NO_PREDECESSOR", -7)
     changed = {modules[0] for modules, found in fingerprints().items() if found != before[modules]}
-    assert {"semiring.kernels.cpu.predecessors.direct_edges", "semiring.kernels.cpu.predecessors.trees"} <= changed
+    assert {"semiring.kernels.cpu.direct_edges", "semiring.kernels.cpu.predecessor_trees"} <= changed
     assert "semiring.kernels.cpu.product.micro_kernel" not in changed
 
 
@@ -484,7 +484,7 @@ CpuBackend().multiply(plan, C, A, A)
 assert C.tolist() == [[0, 5], [1, 4]], C
 
 from semiring.kernels.cpu.elimination.gathered_rows import folds_for
-from semiring.kernels.graphs.bellman_ford import relax_edges
+from semiring.kernels.graphs.ordered_edges import relax_edges
 folds_for(plan, 2)
 relax_edges(np.array([0]), np.array([1]), np.array([1.0]), np.array([0.0, np.inf]), 1.0)
 print(len(compiled))

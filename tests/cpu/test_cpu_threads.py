@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 
 import semiring as sr
-from semiring.kernels.cpu import CpuBackend
+from semiring.kernels.cpu import CpuBackend, thread_pool, thread_team
 from semiring.kernels.cpu.kernels import kernels_for
-from semiring.kernels.cpu.threads import pool, team
-from semiring.kernels.cpu.threads.pool import run_tasks
+from semiring.kernels.cpu.thread_pool import run_tasks
 from semiring.kernels.engine import make_plan
 
 BACKEND = CpuBackend()
@@ -110,7 +109,7 @@ def test_an_interrupted_product_leaves_no_thread_at_work(rng, monkeypatch):
     """Ctrl-C waits for the other threads, because they write into matrices that the caller is about to free."""
     A, B = rng.standard_normal((300, 300)), rng.standard_normal((300, 300))
     expected = product(A, B, threads=2)
-    finish, calls = team._team.finish, []
+    finish, calls = thread_team._team.finish, []
 
     def interrupt(mailbox, blocks, patience):
         calls.append(blocks)
@@ -118,7 +117,7 @@ def test_an_interrupted_product_leaves_no_thread_at_work(rng, monkeypatch):
             raise KeyboardInterrupt
         return finish(mailbox, blocks, patience)
 
-    monkeypatch.setattr(team._team, "finish", interrupt)
+    monkeypatch.setattr(thread_team._team, "finish", interrupt)
     C = np.zeros((300, 300))
     with pytest.raises(KeyboardInterrupt):
         BACKEND.multiply(make_plan(sr.plus_times, C.dtype, threads=2), C, A, B)
@@ -131,7 +130,7 @@ import os, sys
 import numpy as np
 import semiring as sr
 from semiring.kernels.cpu import CpuBackend
-from semiring.kernels.cpu.threads.pool import run_tasks
+from semiring.kernels.cpu.thread_pool import run_tasks
 from semiring.kernels.engine import make_plan
 
 def product():
@@ -219,7 +218,7 @@ def test_an_interrupted_wait_goes_on(monkeypatch):
     def task(i):
         if threading.get_ident() == caller:
             begun.wait(10)
-            monkeypatch.setattr(pool.threading.Condition, "wait", interrupt)
+            monkeypatch.setattr(thread_pool.threading.Condition, "wait", interrupt)
             return
         begun.set()
         time.sleep(0.1)

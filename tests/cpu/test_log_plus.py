@@ -15,7 +15,7 @@ import semiring as sr
 from semiring.errors import DomainError
 from semiring.kernels.cpu import CpuBackend
 from semiring.kernels.cpu.product import log_products, log_vectors
-from semiring.kernels.cpu.threads.pool import run_tasks
+from semiring.kernels.cpu.thread_pool import run_tasks
 from semiring.kernels.engine import make_plan
 
 INF = np.inf

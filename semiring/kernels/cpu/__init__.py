@@ -65,7 +65,7 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
         """Return whether the semiring is defined on the dtype, which must be one of the host."""
         if storage == "bits":
-            from semiring.kernels.cpu.bits import operations as bits
+            from semiring.kernels.cpu import bit_matrices as bits
 
             return bool(dtype == np.bool_ and bits.supports(semiring))
         return dtype.char in _DTYPES and dtype.isnative and semiring.supports(dtype)
@@ -80,7 +80,7 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
         if C.ndim == 3:
             self._multiply_stacks(plan, C, A, B, 0)
         elif plan.storage == "bits":
-            from semiring.kernels.cpu.bits import operations as bits
+            from semiring.kernels.cpu import bit_matrices as bits
 
             bits.multiply(plan, C, A, B)
         elif A.shape[1]:
@@ -98,7 +98,7 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
         if C.ndim == 3:
             self._multiply_stacks(plan, C, A, B, 1)
         elif plan.storage == "bits":
-            from semiring.kernels.cpu.bits import operations as bits
+            from semiring.kernels.cpu import bit_matrices as bits
 
             bits.multiply_add(plan, C, A, B)
         elif A.shape[1]:
@@ -202,7 +202,7 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
     def multiply_add_witness(self, plan: KernelPlan, C: Array, W: Array, A: Array, B: Array, k0: int) -> None:
         """Compute `multiply_add`; W becomes the smallest attaining k0 + k where C strictly improves."""
         if plan.storage == "bits":
-            from semiring.kernels.cpu.bits import operations as bits
+            from semiring.kernels.cpu import bit_matrices as bits
 
             bits.multiply_add_witness(self, plan, C, W, A, B, k0)
             return
@@ -220,7 +220,7 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
     def close_block(self, plan: KernelPlan, A: Array) -> None:
         """Compute A ← A* in place, as one block."""
         if plan.storage == "bits":
-            from semiring.kernels.cpu.bits import operations as bits
+            from semiring.kernels.cpu import bit_matrices as bits
 
             bits.close_block(plan, A)
             return
@@ -313,7 +313,7 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
             result = first_calls.predecessors(plan, D, tolerance, A)
             if result is not None:
                 return result
-        from semiring.kernels.cpu.predecessors.search import find_predecessors
+        from semiring.kernels.cpu.predecessor_search import find_predecessors
 
         return find_predecessors(plan, D, tolerance, A)
 

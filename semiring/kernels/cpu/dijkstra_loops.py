@@ -28,7 +28,7 @@ from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu.codegen.jit import cache_on_disk
 from semiring.kernels.cpu.codegen.numba_internals import OUTER, PART
 from semiring.kernels.cpu.codegen.scalars import ScalarSemiring, better, times
-from semiring.kernels.cpu.threads.pool import run_tasks
+from semiring.kernels.cpu.thread_pool import run_tasks
 
 __all__ = ["search_near", "search_table"]
 

@@ -27,8 +27,8 @@ from semiring.kernels.cpu.product.macro_kernel import FULL, HEAD, SHAPE_WORDS, W
 from semiring.kernels.cpu.product.matvec import build_dots, build_updates, matrix_vector
 from semiring.kernels.cpu.product.micro_kernel import build_tile
 from semiring.kernels.cpu.product.witness import RUN, build_find, find_witnesses
-from semiring.kernels.cpu.threads.pool import run_tasks
-from semiring.kernels.cpu.threads.team import HEADER, MAX_BLOCKS, lease, run_blocks
+from semiring.kernels.cpu.thread_pool import run_tasks
+from semiring.kernels.cpu.thread_team import HEADER, MAX_BLOCKS, lease, run_blocks
 from semiring.kernels.definition import KernelDefinition, define
 from semiring.kernels.machines import cpu_speed
 from semiring.kernels.machines.speed_data import CpuSpeed, TileShape

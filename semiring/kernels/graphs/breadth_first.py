@@ -14,10 +14,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiring.kernels.cpu.codegen.memory_intrinsics import address, use_wide_vectors
-from semiring.kernels.graphs.compilation import kernel
+from semiring.kernels.cpu.codegen.jit import kernel
+from semiring.kernels.cpu.codegen.memory_intrinsics import address, trailing_zeros, use_wide_vectors
 from semiring.kernels.graphs.vector_intrinsics import join_listed, join_word, keep_new, lacks_bits, spread_levels
-from semiring.kernels.graphs.words import lowest_bit
 
 __all__ = ["DIGITS", "TARGETS", "search_levels", "write_levels"]
 
@@ -49,7 +48,7 @@ def _join_heads(words, v, frontier, missing, word):
     for w in range(words.shape[1]):
         bits = words[v, w]
         while bits:
-            join_word(word, frontier + _WORD * (32 * w + lowest_bit(bits)))
+            join_word(word, frontier + _WORD * (32 * w + trailing_zeros(bits)))
             bits &= bits - np.uint32(1)
             count += 1
             if count % _HEADS_PER_TEST == 0 and not lacks_bits(missing, word):

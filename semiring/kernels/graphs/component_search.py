@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiring.kernels.graphs.compilation import kernel
-from semiring.kernels.graphs.words import lowest_bit
+from semiring.kernels.cpu.codegen.jit import kernel
+from semiring.kernels.cpu.codegen.memory_intrinsics import trailing_zeros
 
 __all__ = ["components_of_lists", "components_of_words", "is_strongly_connected"]
 
@@ -44,7 +44,7 @@ def _finish_order(words, n):
                 count += 1
                 depth -= 1
                 continue
-            bit = lowest_bit(words[v, w] & unseen[w])
+            bit = trailing_zeros(words[v, w] & unseen[w])
             unseen[w] &= ~(np.uint32(1) << np.uint32(bit))
             path[depth] = 32 * w + bit
             depth += 1
@@ -72,7 +72,7 @@ def _number_component(rows, transposed, root, count, unseen, unnumbered_count, n
             heads = (rows[v, w] | transposed[v, w]) & unseen[w]
             unseen[w] &= ~heads
             while heads:
-                bit = lowest_bit(heads)
+                bit = trailing_zeros(heads)
                 heads &= ~(np.uint32(1) << np.uint32(bit))
                 stack[depth] = 32 * w + bit
                 depth += 1

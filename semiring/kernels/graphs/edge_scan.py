@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiring.kernels.cpu.codegen.memory_intrinsics import address, use_wide_vectors
-from semiring.kernels.graphs.compilation import kernel
+from semiring.kernels.cpu.codegen.jit import kernel
+from semiring.kernels.cpu.codegen.memory_intrinsics import address, trailing_zeros, use_wide_vectors
 from semiring.kernels.graphs.vector_intrinsics import TILE, mark_differences, tiles_differ
-from semiring.kernels.graphs.words import lowest_bit
 
 __all__ = ["find_first_edge", "is_mirrored", "list_edges", "mark_edges"]
 
@@ -80,14 +79,14 @@ def list_edges(words, edge_limit):
                 for w in range(w0, width):
                     non_empty |= np.uint32(words[i, w] != 0) << np.uint32(w - w0)
             while non_empty:
-                w = w0 + lowest_bit(non_empty)
+                w = w0 + trailing_zeros(non_empty)
                 non_empty &= non_empty - np.uint32(1)
                 bits = words[i, w]
                 while bits:
                     if count == edge_limit:
                         starts[n] = -1
                         return starts, heads
-                    heads[count] = 32 * w + lowest_bit(bits)
+                    heads[count] = 32 * w + trailing_zeros(bits)
                     count += 1
                     bits &= bits - np.uint32(1)
         starts[i + 1] = count

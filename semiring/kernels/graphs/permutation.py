@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from semiring.kernels.cpu.codegen.jit import kernel
 from semiring.kernels.cpu.codegen.memory_intrinsics import address
-from semiring.kernels.graphs.compilation import kernel
 from semiring.kernels.graphs.vector_intrinsics import TILE, copy_line, transpose_tile
 
 __all__ = [

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiring.kernels.cpu.codegen.memory_intrinsics import address, copy_bytes, use_wide_vectors
-from semiring.kernels.graphs.compilation import kernel
+from semiring.kernels.cpu.codegen.jit import kernel
+from semiring.kernels.cpu.codegen.memory_intrinsics import address, copy_bytes, trailing_zeros, use_wide_vectors
 from semiring.kernels.graphs.vector_intrinsics import copy_line, join_fours
-from semiring.kernels.graphs.words import lowest_bit
 
 __all__ = ["TARGETS", "condense", "join_rows", "reach_targets", "write_target_bits"]
 
@@ -81,7 +80,7 @@ def join_rows(words, order, bounds, join_limit):
             for w in range(width):
                 rest = row[w] & ~(covered_bits[w] | ends[w])
                 while rest:
-                    bit = lowest_bit(rest)
+                    bit = trailing_zeros(rest)
                     rest &= ~(np.uint32(1) << np.uint32(bit))
                     position = place[32 * w + bit]
                     queue[position >> 5] |= np.uint32(1) << np.uint32(position & 31)
@@ -89,7 +88,7 @@ def join_rows(words, order, bounds, join_limit):
         while open_bits:
             while queue[w] == 0:
                 w += 1
-            bit = lowest_bit(queue[w])
+            bit = trailing_zeros(queue[w])
             queue[w] &= ~(np.uint32(1) << np.uint32(bit))
             u = order[32 * w + bit]
             if row[u >> 5] & ~(covered_bits[u >> 5] | ends[u >> 5]) & np.uint32(1) << np.uint32(u & 31):

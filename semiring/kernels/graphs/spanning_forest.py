@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from semiring.kernels.cpu.codegen.jit import kernel
 from semiring.kernels.cpu.codegen.memory_intrinsics import use_wide_vectors
-from semiring.kernels.graphs.compilation import kernel
 
 __all__ = ["fill_bottlenecks", "order_forest", "spanning_forest"]
 

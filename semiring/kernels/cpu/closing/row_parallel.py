@@ -3,7 +3,7 @@
 This is algorithm 3 of "Parallelization of the Floyd-Warshall algorithm". For every pivot k one thread copies row k, so
 that all threads read it in a single place. Then any free thread updates one row at a time (``schedule(dynamic)``), or
 each thread updates its own rows (``schedule(static)``). The threads are those of the library
-(`semiring.kernels.cpu.threads.team`), so that a barrier costs no thread. The native function of
+(`semiring.kernels.cpu.thread_team`), so that a barrier costs no thread. The native function of
 `semiring.kernels.cpu.elimination.gathered_rows` updates a row, and `semiring.kernels.cpu.closing.eliminate` computes
 the star of a pivot. So one compiled loop serves every semiring and every dtype of one size.
 
@@ -27,7 +27,7 @@ from semiring.kernels.cpu.closing.pivot_loops import close_diagonal
 from semiring.kernels.cpu.codegen.memory_intrinsics import address, call8, fetch, put
 from semiring.kernels.cpu.codegen.numba_internals import OUTER, PART
 from semiring.kernels.cpu.product.macro_kernel import word
-from semiring.kernels.cpu.threads.team import finish, publish
+from semiring.kernels.cpu.thread_team import finish, publish
 
 __all__ = ["PIVOT", "RowJob", "close_pivots_by_rows", "update_rows"]
 

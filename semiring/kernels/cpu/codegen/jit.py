@@ -6,10 +6,11 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from numba import types
+from numba import njit, types
 
 from semiring.kernels.cpu.codegen import cache
 from semiring.kernels.cpu.codegen.numba_internals import (
+    OUTER,
     DispatcherCache,
     entry_point,
     get_cache,
@@ -19,19 +20,20 @@ from semiring.kernels.cpu.codegen.numba_internals import (
 )
 from semiring.logs import Compilation
 
-__all__ = ["KernelCache", "cache_on_disk", "compile_entry_point"]
+__all__ = ["KernelCache", "cache_on_disk", "compile_entry_point", "kernel"]
 
 
 #: A part of a function's dotted name, and what callers compute by such functions, for reports. The first match counts.
 _PURPOSES = (
-    ("predecessors", "predecessors"),
+    ("predecessor", "predecessors"),
+    ("direct_edges", "predecessors"),
     ("elimination", "sparse factorization"),
     ("dijkstra", "shortest-path searches"),
     ("graphs", "graph analysis"),
-    ("bits", "products of packed bits"),
+    ("bit_loops", "products of packed bits"),
     ("log_", "log_plus products"),
     ("closing", "closures"),
-    ("threads", "threads"),
+    ("thread_team", "threads"),
     ("product", "products"),
     ("copy_block", "products"),
 )
@@ -94,6 +96,11 @@ def cache_on_disk(function: Any) -> Any:
     if not isinstance(get_cache(function), KernelCache):
         set_cache(function, KernelCache(f"{python.__module__}.{python.__qualname__}", python.__module__))
     return function
+
+
+def kernel(function: Any) -> Any:
+    """Compile a loop that Python calls, which releases the GIL, and store its code on disk."""
+    return cache_on_disk(njit(function, **OUTER))
 
 
 def compile_entry_point(function: Any) -> Callable[..., Any]:

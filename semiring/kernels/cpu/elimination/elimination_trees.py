@@ -13,13 +13,9 @@ Cost: nearly O(edges) for the tree, and O(entries of the factor) for the superno
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
 
-from semiring.kernels.cpu.codegen.jit import cache_on_disk
-from semiring.kernels.cpu.codegen.numba_internals import OUTER
+from semiring.kernels.cpu.codegen.jit import kernel
 
 __all__ = [
     "column_counts",
@@ -28,7 +24,6 @@ __all__ = [
     "find_slots",
     "find_structures",
     "find_supernodes",
-    "kernel",
     "mark_ancestors",
     "rows_of",
     "symmetric_pattern",
@@ -36,11 +31,6 @@ __all__ = [
     "transpose_rows",
     "widest_level",
 ]
-
-
-def kernel(function: Any) -> Any:
-    """Return a compiled function that is stored on disk."""
-    return cache_on_disk(njit(function, **OUTER))
 
 
 @kernel

@@ -17,9 +17,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from semiring.kernels.cpu.codegen.jit import kernel
 from semiring.kernels.cpu.codegen.numba_internals import PART
 from semiring.kernels.cpu.codegen.scalars import plus, times
-from semiring.kernels.cpu.elimination.elimination_trees import kernel
 
 __all__ = ["find_walk"]
 

@@ -20,10 +20,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from semiring.kernels.cpu.codegen.jit import kernel
 from semiring.kernels.cpu.codegen.memory_intrinsics import address, call6, call8
 from semiring.kernels.cpu.codegen.numba_internals import PART
 from semiring.kernels.cpu.codegen.scalars import plus
-from semiring.kernels.cpu.elimination.elimination_trees import kernel
 from semiring.kernels.cpu.elimination.triangular_solve import dot
 
 __all__ = [

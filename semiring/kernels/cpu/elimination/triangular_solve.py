@@ -16,10 +16,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from semiring.kernels.cpu.codegen.jit import kernel
 from semiring.kernels.cpu.codegen.memory_intrinsics import address, call8
 from semiring.kernels.cpu.codegen.numba_internals import PART
 from semiring.kernels.cpu.codegen.scalars import accumulate, plus, times
-from semiring.kernels.cpu.elimination.elimination_trees import kernel
 
 __all__ = [
     *(

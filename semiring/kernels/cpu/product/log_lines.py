@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from semiring.kernels.cpu.codegen.jit import cache_on_disk
 from semiring.kernels.cpu.codegen.memory_intrinsics import bits_of, number_of, use_wide_vectors
 from semiring.kernels.cpu.codegen.numba_internals import INLINED, OUTER, PART
-from semiring.kernels.cpu.threads.pool import run_tasks
+from semiring.kernels.cpu.thread_pool import run_tasks
 
 __all__ = [
     "FRACTION",

@@ -65,7 +65,7 @@ from semiring.kernels.cpu.product.log_lines import (
 )
 from semiring.kernels.cpu.product.panels import PAD, PackedPanels, add_steps, tile_for
 from semiring.kernels.cpu.product.panels import multiply as multiply_numbers
-from semiring.kernels.cpu.threads.pool import run_tasks
+from semiring.kernels.cpu.thread_pool import run_tasks
 
 __all__ = [
     "FEWEST",

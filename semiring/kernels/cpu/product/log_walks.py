@@ -36,7 +36,7 @@ from semiring.kernels.cpu.product.log_products import (
     tiny_sum,
 )
 from semiring.kernels.cpu.product.panels import PackedPanels, aligned_zeros, multiply
-from semiring.kernels.cpu.threads.pool import run_tasks
+from semiring.kernels.cpu.thread_pool import run_tasks
 
 __all__ = ["PreparedMatrix", "pull", "walk"]
 

@@ -27,7 +27,7 @@ from semiring.kernels.cpu.codegen.numba_internals import for_range
 from semiring.kernels.cpu.codegen.target import Target
 from semiring.kernels.cpu.codegen.vector import I32, I64, ElementType, Value, Vectors
 from semiring.kernels.cpu.product.micro_kernel import Pair
-from semiring.kernels.cpu.threads.pool import run_tasks
+from semiring.kernels.cpu.thread_pool import run_tasks
 from semiring.kernels.definition import KernelDefinition
 
 __all__ = ["FIND_ARGUMENTS", "RUN", "build_find", "find_witnesses"]

@@ -12,11 +12,11 @@ from __future__ import annotations
 import numpy as np
 
 from semiring.kernels.contract import NO_PREDECESSOR
+from semiring.kernels.cpu.codegen.jit import kernel
 from semiring.kernels.cpu.codegen.scalars import plus, plus_numbers, times
-from semiring.kernels.cpu.predecessors.direct_edges import (
+from semiring.kernels.cpu.direct_edges import (
     UNDECIDED,
     deviation,
-    kernel,
     meets,
 )
 

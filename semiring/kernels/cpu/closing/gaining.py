@@ -10,7 +10,7 @@ The results are bitwise identical to those of the rules `signs`, ``reweighted``,
 * Floats of max-times and min-times: factors by sweeps.
 * Integers whose sums are exact in float64: closed in float64.
 
-The kernels of each definition close the blocks (`blocks.close`). The rules close all other matrices.
+The kernels of each definition close the blocks (`pivot_loops.close`). The rules close all other matrices.
 
 Cost: n³ or 2 n³ pairs a matrix, stacks on several threads. Workspace: some matrices a thread.
 """
@@ -25,9 +25,8 @@ from numpy.typing import NDArray
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import max_plus, max_times, min_plus, min_times
 from semiring.kernels.contract import KernelPlan
-from semiring.kernels.cpu.closing.gaining.factors import ScaledClosure
-from semiring.kernels.cpu.closing.gaining.potentials import PotentialClosure
-from semiring.kernels.cpu.closing.gaining.whole_numbers import IntegerClosure
+from semiring.kernels.cpu.closing.gaining_factors import IntegerClosure, ScaledClosure
+from semiring.kernels.cpu.closing.gaining_potentials import PotentialClosure
 from semiring.kernels.cpu.kernels import Kernels
 
 __all__ = ["SmallGains"]

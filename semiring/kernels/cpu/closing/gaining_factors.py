@@ -1,4 +1,8 @@
-"""Floats of max-times and min-times: factors by sweeps, under which no product gains."""
+"""Close small matrices that gain without components.
+
+Floats of max-times and min-times have factors by sweeps, under which no product gains. Integers of min-plus and
+max-plus are closed in float64 if all sums are exact in it.
+"""
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
 # (the loops below are compiled: their types are Numba's)
@@ -11,15 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
-from semiring.algebra.catalogue import max_times
-from semiring.kernels.cpu.closing.gaining.loops import close_block, has_negative_zero, outer, run_on_threads
+from semiring.algebra.catalogue import max_times, min_plus
+from semiring.kernels.cpu.closing.gaining_loops import close_block, has_negative_zero, run_on_threads
+from semiring.kernels.cpu.codegen.jit import kernel
 from semiring.kernels.cpu.codegen.memory_intrinsics import use_wide_vectors
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.engine import make_plan
 
-__all__ = ["ScaledClosure"]
+__all__ = ["IntegerClosure", "ScaledClosure"]
 
 Array: TypeAlias = NDArray[Any]
+
+_PIECE = 1 << 16  # entries of a stack at a time: temporaries stay in the second-level cache
+_FLOAT64 = np.dtype(np.float64)
 
 
 class ScaledClosure:
@@ -51,7 +59,7 @@ class ScaledClosure:
         run_on_threads(one, self.closing, A, threads)
 
 
-@outer
+@kernel
 def _find_factors(As, is_max, ps):
     """Write the factors (count, n) of every matrix, as in `potentials.scales`.
 
@@ -86,7 +94,7 @@ def _find_factors(As, is_max, ps):
     return -1
 
 
-@outer
+@kernel
 def _close_scaled(As, is_max, spare, bits, job, workspace, ps, Ds):
     """Write A* of every matrix to D, by the closure under its factors, in which every pivot has a star.
 
@@ -104,3 +112,42 @@ def _close_scaled(As, is_max, spare, bits, job, workspace, ps, Ds):
         for i in range(n):
             for j in range(n):
                 D[i, j] = spare[i, j] * p[j] / p[i]
+
+
+class IntegerClosure:
+    """The closure of integers of min-plus, or of max-plus with the sign -1, in float64.
+
+    A trial closure excludes negative cycles.
+    """
+
+    def __init__(self, none: Any, sign: int) -> None:
+        self._none, self._sign = none, sign
+        self._limit = min(2**52, np.iinfo(none.dtype).max // 2)  # all sums must be below it
+        self.closing = kernels_for(make_plan(min_plus, _FLOAT64))
+
+    def survey(self, A: Array, threads: int) -> Any:
+        """Return True if the sums of all matrices are exact and no matrix has a negative cycle, else None."""
+        return self._close_pieces(A, A, threads, writes_result=False) or None
+
+    def close(self, A: Array, survey: Any, D: Array, threads: int) -> None:
+        """Write A* of every matrix to D."""
+        self._close_pieces(A, D, threads, writes_result=True)
+
+    def _close_pieces(self, A: Array, D: Array, threads: int, *, writes_result: bool) -> bool:
+        n = A.shape[1]
+        step = max(1, _PIECE // (n * n))
+        for part in (slice(start, start + step) for start in range(0, len(A), step)):
+            none = A[part] == self._none
+            W = np.multiply(A[part], self._sign, dtype=np.float64)
+            W[none] = 0
+            if (n + 1) * max(W.max(), -W.min()) >= self._limit:
+                return False
+            W[none] = np.inf
+            if self.closing.close_stack(W, threads) >= 0:
+                return False
+            if writes_result:
+                none = np.isinf(W)
+                W[none] = 0
+                D[part] = np.multiply(W, self._sign, out=W)
+                D[part][none] = self._none
+        return True

@@ -10,15 +10,13 @@ not improve its entry.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
 from semiring.kernels.contract import NO_PREDECESSOR
-from semiring.kernels.cpu.codegen.jit import cache_on_disk
-from semiring.kernels.cpu.codegen.numba_internals import INLINED, OUTER
+from semiring.kernels.cpu.codegen.jit import kernel
+from semiring.kernels.cpu.codegen.numba_internals import INLINED
 from semiring.kernels.cpu.codegen.scalars import plus, plus_numbers, times
 
 __all__ = [
@@ -27,7 +25,6 @@ __all__ = [
     "edges_from",
     "edges_into",
     "extremes",
-    "kernel",
     "last_edges",
     "meets",
 ]
@@ -38,11 +35,6 @@ DOUBT = 1 << 30  # added to the number of a vertex if its edge meets the distanc
 BLOCK = 128  # columns of a tile that is transposed: they stay in the first-level cache
 COLUMNS_PER_TEST = 32  # columns that are scanned together: most such pieces of a row have no direct edge
 TRANSPOSED_ROWS = 16  # rows that are transposed back at a time: a cache line holds 16 vertices
-
-
-def kernel(function: Any) -> Any:
-    """Compile a loop that Python calls, and keep its code on disk."""
-    return cache_on_disk(njit(function, **OUTER))
 
 
 _part = njit(**INLINED)  # parts of a kernel, inlined to avoid the cost of a call

@@ -31,10 +31,9 @@ from semiring.algebra import Semiring
 from semiring.arrays.bits import WORD_BITS, BitMatrix, pack, truth_table
 from semiring.errors import AlgebraError, DTypeError, ShapeError, no_star
 from semiring.kernels.contract import Backend, KernelPlan
-from semiring.kernels.cpu.bits import loops as bits_kernels
-from semiring.kernels.cpu.bits.instructions import LANES, TABLE_VECTORS, VECTOR_BYTES
-from semiring.kernels.cpu.bits.loops import CHUNK, PIECE
-from semiring.kernels.cpu.threads.pool import run_tasks
+from semiring.kernels.cpu import bit_loops as bits_kernels
+from semiring.kernels.cpu.bit_loops import CHUNK, LANES, PIECE, TABLE_VECTORS, VECTOR_BYTES
+from semiring.kernels.cpu.thread_pool import run_tasks
 
 __all__ = [
     *("close_block", "multiply", "multiply_add", "multiply_add_witness", "supports"),

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu.codegen.scalars import scalars_for
+from semiring.kernels.cpu.direct_edges import edges_from, edges_into, extremes, last_edges
 from semiring.kernels.cpu.first_calls import MAX_DIRECT_EDGES
-from semiring.kernels.cpu.predecessors.direct_edges import edges_from, edges_into, extremes, last_edges
-from semiring.kernels.cpu.predecessors.trees import COLUMNS, follow_intermediates, grow_trees, settle_rows
-from semiring.kernels.cpu.threads.pool import run_tasks
+from semiring.kernels.cpu.predecessor_trees import COLUMNS, follow_intermediates, grow_trees, settle_rows
+from semiring.kernels.cpu.thread_pool import run_tasks
 from semiring.kernels.machines import cpu_speed
 from semiring.kernels.tolerance import Tolerance, unattained_distance
 

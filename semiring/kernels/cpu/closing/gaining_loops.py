@@ -1,4 +1,4 @@
-"""Helpers of the loops in this folder: how they are compiled, and how several threads share a stack."""
+"""Close blocks inside the loops of `gaining_factors` and `gaining_potentials`, and share a stack among threads."""
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
 # (the loops below are compiled: their types are Numba's)
@@ -13,14 +13,13 @@ from numba import njit
 from numpy.typing import NDArray
 
 from semiring.kernels.cpu.closing.pivot_loops import PADDED, PIVOTS, PIVOTS_AT_A_TIME, close
-from semiring.kernels.cpu.codegen.jit import cache_on_disk
 from semiring.kernels.cpu.codegen.memory_intrinsics import put
-from semiring.kernels.cpu.codegen.numba_internals import OUTER, PART
+from semiring.kernels.cpu.codegen.numba_internals import PART
 from semiring.kernels.cpu.kernels import Kernels
 from semiring.kernels.cpu.product.macro_kernel import word
-from semiring.kernels.cpu.threads.pool import run_tasks
+from semiring.kernels.cpu.thread_pool import run_tasks
 
-__all__ = ["close_block", "has_negative_zero", "inner", "outer", "run_on_threads"]
+__all__ = ["close_block", "has_negative_zero", "inner", "run_on_threads"]
 
 Array: TypeAlias = NDArray[Any]
 
@@ -42,11 +41,6 @@ def run_on_threads(function: Callable[[int, int], int], kernels: Kernels, A: Arr
 
 
 inner = njit(**PART)
-
-
-def outer(function: Any) -> Any:
-    """Compile a loop that Python calls, and keep its code on disk."""
-    return cache_on_disk(njit(function, **OUTER))
 
 
 @inner

@@ -1,1 +1,0 @@
-"""Packed boolean matrices: the operations, the loops that they call, and the instructions in the loops."""

@@ -1,1 +1,0 @@
-"""Threads of the library: a pool for tasks of Python, and a team for blocks of native code."""
