@@ -49,7 +49,7 @@ __all__ = ["axpy", "dot", "gemm", "gemv", "ger"]
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 
-def _resolve_semiring(operand: Any, name: str, semiring: Semiring | str) -> Semiring:
+def _resolve_semiring(operand: Any, name: str, semiring: Semiring | str | None) -> Semiring:
     """Return the semiring, and raise `TypeError` if the operand before it, a matrix in BLAS, is a semiring."""
     if isinstance(operand, str | Semiring):
         raise TypeError(f"{operand!r} is given for {name}: pass it as semiring={operand!r}")
@@ -71,17 +71,24 @@ def _check_addend(addend: Any, name: str, beta: Any, semiring: Semiring) -> None
         )
 
 
+def _read_flips(transpose: Any) -> tuple[bool, bool]:
+    """Return ``transpose=`` of `gemm`, one truth value for A and one for B. Raises `TypeError` for anything else."""
+    pair = tuple(transpose) if isinstance(transpose, tuple | list) else ()
+    if len(pair) != 2 or not all(isinstance(flip, bool | np.bool_) for flip in pair):
+        raise TypeError(f"transpose is (for A, for B), such as (True, False) for Aᵀ ⊗ B, and not {transpose!r}")
+    return bool(pair[0]), bool(pair[1])
+
+
 @run_on_operand_device
 def gemm(
     A: Any,
     B: Any,
     C: Any = None,
-    semiring: Semiring | str = "min_plus",
+    semiring: Semiring | str | None = None,
     *,
     alpha: Any = None,
     beta: Any = None,
-    transpose_a: bool = False,
-    transpose_b: bool = False,
+    transpose: tuple[bool, bool] = (False, False),
     out: Any = None,
     check: bool = True,
     threads: int | None = None,
@@ -95,14 +102,14 @@ def gemm(
         The factors, of the kinds that `matmul` takes. Labels of frames are not matched.
     C : array_like, shape (m, n), optional
         The addend, which needs β.
-    semiring : Semiring or str, default "min_plus"
-        A `Semiring` or the name of one in the catalogue.
+    semiring : Semiring or str, optional
+        A `Semiring` or the name of one in the catalogue. The default is min-plus.
     alpha, beta : scalar, optional
         Numbers of the host, which take part in NumPy's promotion of the dtypes. α is 1̄ by default. C and β are given
         together, as in BLAS, or neither. β = 1̄ adds C unchanged, which is ``beta=0`` in min_plus and max_plus. With β
         = 0̄ **C is not read**, as in every BLAS.
-    transpose_a, transpose_b : bool, default False
-        Transpose A or B first, as a view and never as a copy.
+    transpose : tuple of bool, default (False, False)
+        Whether to transpose A, and whether to transpose B, as views and never as copies.
     out : array, shape (m, n), optional
         The array for the result. It may be C itself, or any operand.
     check : bool, default True
@@ -122,7 +129,7 @@ def gemm(
     ValueError
         If only one of C and β is given.
     TypeError
-        If a semiring is given for C.
+        If a semiring is given for C, or ``transpose`` is not two truth values.
     ShapeError
         If an operand is not a matrix, α or β is not a scalar, or the shapes do not fit.
     DTypeError
@@ -147,20 +154,21 @@ def gemm(
     Traceback (most recent call last):
         ...
     ValueError: C is given, but no beta: pass beta=0, the one of min_plus, to add C as it is, or leave C out; ...
-    >>> gemm(A, A, transpose_b=True)
+    >>> gemm(A, A, transpose=(False, True))
     array([[0., 1.],
            [1., 0.]])
     """
     semiring = _resolve_semiring(C, "C", semiring)
     _check_addend(C, "C", beta, semiring)
+    flips = _read_flips(transpose)
     read = {"A": A, "B": B} | ({} if C is None else {"C": C})
     if any(isinstance(x, BitMatrix) for x in (A, B, C)):
-        return packed.gemm(A, B, C, semiring, alpha, beta, (transpose_a, transpose_b), out, threads, device)
+        return packed.gemm(A, B, C, semiring, alpha, beta, flips, out, threads, device)
     arrays, first, second = _gather_operands(semiring, alpha, beta, read, device, check)
     for name, array in arrays.items():
         if array.ndim != 2:
             raise ShapeError(f"{name} is {array.shape}: gemm takes matrices (see matmul for stacks of them)")
-    left, right = (arrays["A"].T if transpose_a else arrays["A"]), (arrays["B"].T if transpose_b else arrays["B"])
+    left, right = (arrays[name].T if flip else arrays[name] for name, flip in zip("AB", flips, strict=True))
     result = _compute_gemm(
         semiring, left, right, arrays.get("C"), first, second, out, check, threads, may_cross_memory=device is not None
     )
@@ -172,7 +180,7 @@ def gemv(
     A: Any,
     x: Any,
     y: Any = None,
-    semiring: Semiring | str = "min_plus",
+    semiring: Semiring | str | None = None,
     *,
     alpha: Any = None,
     beta: Any = None,
@@ -192,8 +200,8 @@ def gemv(
         The vector, (m,) with ``transpose``.
     y : array_like, shape (m,), optional
         The addend, (n,) with ``transpose``. y and β are given together, or neither.
-    semiring : Semiring or str, default "min_plus"
-        A `Semiring` or the name of one in the catalogue.
+    semiring : Semiring or str, optional
+        A `Semiring` or the name of one in the catalogue. The default is min-plus.
     alpha, beta : scalar, optional
         Factors as in `gemm`. With β = 0̄ y is not read.
     transpose : bool, default False
@@ -256,7 +264,7 @@ def ger(
     x: Any,
     y: Any,
     A: Any = None,
-    semiring: Semiring | str = "min_plus",
+    semiring: Semiring | str | None = None,
     *,
     alpha: Any = None,
     out: Any = None,
@@ -272,8 +280,8 @@ def ger(
         The vectors.
     A : array_like, shape (m, n), optional
         The matrix to which the product is added.
-    semiring : Semiring or str, default "min_plus"
-        A `Semiring` or the name of one in the catalogue.
+    semiring : Semiring or str, optional
+        A `Semiring` or the name of one in the catalogue. The default is min-plus.
     alpha : scalar, optional
         A factor as in `gemm`, by default 1̄.
     out : array, shape (m, n), optional
@@ -339,7 +347,7 @@ def axpy(
     alpha: Any,
     x: Any,
     y: Any,
-    semiring: Semiring | str = "min_plus",
+    semiring: Semiring | str | None = None,
     *,
     out: Any = None,
     check: bool = True,
@@ -353,8 +361,8 @@ def axpy(
         The left factor, a number or an array.
     x, y : array_like
         Arrays, lists, numbers or SciPy sparse matrices.
-    semiring : Semiring or str, default "min_plus"
-        A `Semiring` or the name of one in the catalogue.
+    semiring : Semiring or str, optional
+        A `Semiring` or the name of one in the catalogue. The default is min-plus.
     out : array, optional
         An array of the result's shape and dtype, for the result. It may be an operand.
     check : bool, default True
@@ -384,7 +392,7 @@ def axpy(
 def dot(
     x: Any,
     y: Any,
-    semiring: Semiring | str = "min_plus",
+    semiring: Semiring | str | None = None,
     *,
     check: bool = True,
     threads: int | None = None,
@@ -396,8 +404,8 @@ def dot(
     ----------
     x, y : array_like, shape (n,)
         The vectors.
-    semiring : Semiring or str, default "min_plus"
-        A `Semiring` or the name of one in the catalogue.
+    semiring : Semiring or str, optional
+        A `Semiring` or the name of one in the catalogue. The default is min-plus.
     check : bool, default True
         Scan every entry for NaN and the domain, as in `matmul`.
     threads : int, optional

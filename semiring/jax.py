@@ -49,7 +49,7 @@ else:
 __all__ = ["closure", "einsum", "matmul", "multi_dot", "reduce", "scan"]
 
 
-def matmul(A: Any, B: Any, semiring: Semiring | str = "min_plus", *, check: bool | None = None) -> Array:
+def matmul(A: Any, B: Any, semiring: Semiring | str | None = None, *, check: bool | None = None) -> Array:
     """Return the product C[i, j] = ⊕ₖ A[i, k] ⊗ B[k, j], differentiable by A and B.
 
     Parameters
@@ -57,8 +57,8 @@ def matmul(A: Any, B: Any, semiring: Semiring | str = "min_plus", *, check: bool
     A, B : array_like, shapes (..., m, k) and (..., k, n)
         Arrays of one dtype. Leading dimensions broadcast. A 1-D operand is one row (left) or one column (right), as in
         `jax.numpy.matmul`.
-    semiring : Semiring or str, default "min_plus"
-        A `Semiring` or the name of one in the catalogue. It is static under `jax.jit`.
+    semiring : Semiring or str, optional
+        A `Semiring` or the name of one in the catalogue. It is static under `jax.jit`. The default is min-plus.
     check : bool, optional
         Scan for NaN and entries outside the domain, by default on the host alone.
 
@@ -114,7 +114,7 @@ def matmul(A: Any, B: Any, semiring: Semiring | str = "min_plus", *, check: bool
 
 
 def closure(
-    A: Any, semiring: Semiring | str = "min_plus", *, reflexive: bool = True, check: bool | None = None
+    A: Any, semiring: Semiring | str | None = None, *, reflexive: bool = True, check: bool | None = None
 ) -> Array:
     """Return the closure A* = I ⊕ A ⊕ A² ⊕ …, or with ``reflexive=False`` A⁺ = A ⊗ A*, differentiable by A.
 
@@ -124,8 +124,9 @@ def closure(
     ----------
     A : array_like, shape (..., n, n)
         The weights of edges, the semiring's zero where there is none.
-    semiring : Semiring or str, default "min_plus"
-        A `Semiring` with a star, or the name of one in the catalogue. It is static under `jax.jit`.
+    semiring : Semiring or str, optional
+        A `Semiring` with a star, or the name of one in the catalogue. It is static under `jax.jit`. The default is
+        min-plus.
     reflexive : bool, default True
         Whether the empty path counts.
     check : bool, optional
@@ -195,7 +196,7 @@ class _SequenceOptions(TypedDict, total=False):
 def multi_dot(
     As: Any,
     x: Any = ...,
-    semiring: Semiring | str = ...,
+    semiring: Semiring | str | None = ...,
     *,
     return_witness: Literal[False] = ...,
     **options: Unpack[_SequenceOptions],
@@ -204,7 +205,7 @@ def multi_dot(
 def multi_dot(
     As: Any,
     x: Any,
-    semiring: Semiring | str = ...,
+    semiring: Semiring | str | None = ...,
     *,
     return_witness: Literal[True],
     **options: Unpack[_SequenceOptions],
@@ -212,7 +213,7 @@ def multi_dot(
 def multi_dot(
     As: Any,
     x: Any = None,
-    semiring: Semiring | str = "min_plus",
+    semiring: Semiring | str | None = None,
     *,
     return_witness: bool = False,
     weights: Any = None,
@@ -228,8 +229,8 @@ def multi_dot(
         The matrices of all steps, or one matrix for all steps.
     x : array_like, shape (..., n), optional
         The vectors before the first step, of the dtype of As.
-    semiring : Semiring or str, default "min_plus"
-        A `Semiring` or the name of one in the catalogue. It is static under `jax.jit`.
+    semiring : Semiring or str, optional
+        A `Semiring` or the name of one in the catalogue. It is static under `jax.jit`. The default is min-plus.
     return_witness : bool, default False
         Return (C, K), for a selective ⊕ and an x. It is static under `jax.jit`.
     weights : array_like, shape (T, ..., n), optional
@@ -294,7 +295,7 @@ def multi_dot(
 def scan(
     As: Any,
     x: Any = None,
-    semiring: Semiring | str = "min_plus",
+    semiring: Semiring | str | None = None,
     *,
     weights: Any = None,
     lengths: Any = None,
@@ -309,8 +310,8 @@ def scan(
         The matrices of all steps, or one matrix for all steps.
     x : array_like, shape (..., n), optional
         The vectors before the first step, of the dtype of As.
-    semiring : Semiring or str, default "min_plus"
-        A `Semiring` or the name of one in the catalogue. It is static under `jax.jit`.
+    semiring : Semiring or str, optional
+        A `Semiring` or the name of one in the catalogue. It is static under `jax.jit`. The default is min-plus.
     weights : array_like, shape (T, ..., n), optional
         The factors of the entries after each step, of the dtype of As.
     lengths : array_like of int, shape (...), optional
@@ -347,7 +348,7 @@ def scan(
 
 def reduce(
     A: Any,
-    semiring: Semiring | str = "min_plus",
+    semiring: Semiring | str | None = None,
     axis: int | tuple[int, ...] | None = None,
     *,
     keepdims: bool = False,
@@ -359,8 +360,8 @@ def reduce(
     ----------
     A : array_like
         An array of any shape.
-    semiring : Semiring or str, default "min_plus"
-        A `Semiring` or the name of one in the catalogue. It is static under `jax.jit`.
+    semiring : Semiring or str, optional
+        A `Semiring` or the name of one in the catalogue. It is static under `jax.jit`. The default is min-plus.
     axis : int or tuple of int, optional
         An axis, a tuple of axes, or None for all axes.
     keepdims : bool, default False
@@ -404,7 +405,7 @@ def reduce(
 def einsum(
     subscripts: Any,
     *operands: Any,
-    semiring: Semiring | str = "min_plus",
+    semiring: Semiring | str | None = None,
     optimize: Any = "auto",
     check: bool | None = None,
 ) -> Array:
@@ -416,8 +417,8 @@ def einsum(
         The labels of the axes, as in `semiring.einsum`. They are static under `jax.jit`.
     *operands : array_like
         One array for each term, all of one dtype.
-    semiring : Semiring or str, default "min_plus"
-        A `Semiring` or the name of one in the catalogue. It is static under `jax.jit`.
+    semiring : Semiring or str, optional
+        A `Semiring` or the name of one in the catalogue. It is static under `jax.jit`. The default is min-plus.
     optimize : str or list of tuple, default "auto"
         How the order of three or more operands is found, as in `semiring.einsum`. It is static under `jax.jit`, and the
         order is found when the function is traced.

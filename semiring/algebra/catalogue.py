@@ -98,13 +98,13 @@ ALIASES: Mapping[str, str] = {
 }
 
 
-def as_semiring(given: Semiring | str) -> Semiring:
+def as_semiring(given: Semiring | str | None) -> Semiring:
     """Return the semiring itself, or the semiring of the catalogue with that name or alias.
 
     Parameters
     ----------
-    given : Semiring or str
-        A semiring, or a name in lower case.
+    given : Semiring, str or None
+        A semiring, or a name in lower case. None is the default of every function, min-plus.
 
     Returns
     -------
@@ -125,6 +125,8 @@ def as_semiring(given: Semiring | str) -> Semiring:
         if name in CATALOGUE:
             return CATALOGUE[name]
         raise UnknownNameError("semiring", given, [*CATALOGUE, *ALIASES])
+    if given is None:
+        return min_plus
     raise TypeError(
         f"a semiring is a Semiring or the name of one, such as 'min_plus', not {given!r} of type {type(given).__name__}"
     )

@@ -49,7 +49,7 @@ def factors(semiring: Semiring) -> tuple[Expression, Expression]:
 _custom_semirings: dict[str, Semiring] = {}
 
 
-def key_of(semiring: Semiring | str) -> str:
+def key_of(semiring: Semiring | str | None) -> str:
     """Return a text for the semiring, valid in every process: its name in the catalogue, or its definition.
 
     Raises `UnknownNameError` as `as_semiring`.

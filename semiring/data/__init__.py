@@ -18,15 +18,15 @@ NETWORKS = {
 }
 
 
-def load_network(name: str, semiring: Semiring | str = "min_plus", *, dtype: Any = None) -> Network:
+def load_network(name: str, semiring: Semiring | str | None = None, *, dtype: Any = None) -> Network:
     """Return a network that comes with the library, with names, labels and positions of its vertices.
 
     Parameters
     ----------
     name : str
         The name of the network: ``"us-flights"``.
-    semiring : Semiring or str, default "min_plus"
-        The semiring, whose zero fills the entries without an edge.
+    semiring : Semiring or str, optional
+        The semiring, whose zero fills the entries without an edge. The default is min-plus.
     dtype : dtype, optional
         The dtype of the matrix, as in `read`. The default is float64, or the nearest dtype of the semiring.
 

@@ -455,7 +455,7 @@ def _as_matrix(A: Any, comm: Any, device: Any) -> DistributedMatrix:
     return distribute(A, comm=comm, device=device)
 
 
-def _make_request(semiring: Semiring | str, threads: int | None) -> Request:
+def _make_request(semiring: Semiring | str | None, threads: int | None) -> Request:
     count = get_threads() if threads is None else check_threads(threads)
     return Request(None, Options(as_semiring(semiring), "auto", count))
 
@@ -473,7 +473,7 @@ class _TiledClosureOptions(TypedDict, total=False):
 @overload
 def closure(
     A: str | os.PathLike[str],
-    semiring: Semiring | str = ...,
+    semiring: Semiring | str | None = ...,
     *,
     out: str | os.PathLike[str],
     memory: int | str | None = ...,
@@ -483,14 +483,14 @@ def closure(
 @overload
 def closure(
     A: Any,
-    semiring: Semiring | str = ...,
+    semiring: Semiring | str | None = ...,
     *,
     out: DistributedMatrix | None = ...,
     **options: Unpack[_TiledClosureOptions],
 ) -> DistributedMatrix: ...
 def closure(
     A: Any,
-    semiring: Semiring | str = "min_plus",
+    semiring: Semiring | str | None = None,
     *,
     method: str = "blocked_floyd_warshall",
     out: DistributedMatrix | str | os.PathLike[str] | None = None,
@@ -508,8 +508,8 @@ def closure(
     A : DistributedMatrix, array_like of shape (n, n), str or path-like
         A `DistributedMatrix`, an array of rank 0, or the name of an .npy file. An array is distributed, and a file is
         `read`. With ``journal`` the matrix stays in the file.
-    semiring : Semiring or str, default "min_plus"
-        A `Semiring` with a star, or a name of the catalogue.
+    semiring : Semiring or str, optional
+        A `Semiring` with a star, or a name of the catalogue. The default is min-plus.
     method : str, default "blocked_floyd_warshall"
         ``"blocked_floyd_warshall"``, or for comparison ``"row_broadcast"``, the algorithm of Bertoldi. There rows are
         scattered, and the row of every pivot is broadcast. It is algorithm 2 of the paper with one thread, algorithm 6
@@ -626,7 +626,7 @@ def _close_file_by_strips(
 def matmul(
     A: Any,
     B: Any,
-    semiring: Semiring | str = "min_plus",
+    semiring: Semiring | str | None = None,
     *,
     threads: int | None = None,
     comm: Any = None,
@@ -638,8 +638,8 @@ def matmul(
     ----------
     A, B : DistributedMatrix, array_like of shape (n, n), str or path-like
         A `DistributedMatrix`, an array of rank 0, or the name of an .npy file.
-    semiring : Semiring or str, default "min_plus"
-        A `Semiring` or the name of one in the catalogue.
+    semiring : Semiring or str, optional
+        A `Semiring` or the name of one in the catalogue. The default is min-plus.
     threads : int, optional
         The number of threads of each rank, by default that of `get_threads`.
     comm : mpi4py.MPI.Comm, optional
@@ -727,7 +727,7 @@ def shortest_paths(A: Any, *, threads: int | None = None, comm: Any = None, devi
 
 def best_paths(
     A: Any,
-    semiring: Semiring | str = "min_plus",
+    semiring: Semiring | str | None = None,
     *,
     threads: int | None = None,
     comm: Any = None,
@@ -739,8 +739,8 @@ def best_paths(
     ----------
     A : DistributedMatrix, array_like of shape (n, n), str or path-like
         The weights of edges, as in `closure`.
-    semiring : Semiring or str, default "min_plus"
-        A `Semiring` with a selective ⊕ and a star, or a name of the catalogue.
+    semiring : Semiring or str, optional
+        A `Semiring` with a selective ⊕ and a star, or a name of the catalogue. The default is min-plus.
     threads : int, optional
         The number of threads of each rank, by default that of `get_threads`.
     comm : mpi4py.MPI.Comm, optional

@@ -84,7 +84,7 @@ def format_of(path: str | os.PathLike[str]) -> str:
 
 def read(
     path: str | os.PathLike[str],
-    semiring: Semiring | str = "min_plus",
+    semiring: Semiring | str | None = None,
     *,
     dtype: Any = None,
     directed: bool | None = None,
@@ -100,8 +100,8 @@ def read(
     ----------
     path : str or path-like
         A file that ends in one of `FORMATS`, plain or (text) with .gz. "-" reads an edge list from standard input.
-    semiring : Semiring or str, default "min_plus"
-        A semiring or the name of one. Its zero fills the entries without an edge.
+    semiring : Semiring or str, optional
+        A semiring or the name of one. Its zero fills the entries without an edge. The default is min-plus.
     dtype : dtype, optional
         The dtype of the matrix. The default is the dtype of the file (npy, npz, integer mtx), else float64, or the
         nearest dtype on which the semiring is defined.

@@ -60,7 +60,7 @@ def _resolve_dtype(semiring: Semiring, dtype: Any) -> np.dtype[Any]:
 
 @run_on_operand_device
 def zeros(
-    shape: int | Sequence[int], semiring: Semiring | str = "min_plus", dtype: Any = None, *, device: Any = None
+    shape: int | Sequence[int], semiring: Semiring | str | None = None, dtype: Any = None, *, device: Any = None
 ) -> Array:
     """Return an array filled with the zero of the semiring.
 
@@ -68,8 +68,8 @@ def zeros(
     ----------
     shape : int or sequence of int
         The shape of the array.
-    semiring : Semiring or str, default "min_plus"
-        A `Semiring` or the name of one in the catalogue.
+    semiring : Semiring or str, optional
+        A `Semiring` or the name of one in the catalogue. The default is min-plus.
     dtype : dtype, optional
         The default is float64, or the first dtype on which the semiring is defined.
     device : str, optional
@@ -98,15 +98,15 @@ def zeros(
 
 
 @run_on_operand_device
-def identity(n: int, semiring: Semiring | str = "min_plus", dtype: Any = None, *, device: Any = None) -> Array:
+def identity(n: int, semiring: Semiring | str | None = None, dtype: Any = None, *, device: Any = None) -> Array:
     """Return the n × n matrix with the one of the semiring on its diagonal and the zero elsewhere.
 
     Parameters
     ----------
     n : int
         The number of rows, at least 0.
-    semiring : Semiring or str, default "min_plus"
-        A `Semiring` or the name of one in the catalogue.
+    semiring : Semiring or str, optional
+        A `Semiring` or the name of one in the catalogue. The default is min-plus.
     dtype : dtype, optional
         The dtype of the matrix, as in `zeros`.
     device : str, optional
@@ -153,7 +153,7 @@ def _namespace(device: Any) -> Any:
 def add(
     A: Any,
     B: Any,
-    semiring: Semiring | str = "min_plus",
+    semiring: Semiring | str | None = None,
     *,
     out: Any = None,
     check: bool = True,
@@ -166,8 +166,8 @@ def add(
     A, B : array_like
         Arrays, lists, numbers or SciPy sparse matrices. A `BitMatrix` operand needs another matrix of truth values of
         its shape. Frames are read without their labels.
-    semiring : Semiring or str, default "min_plus"
-        A `Semiring` or the name of one in the catalogue.
+    semiring : Semiring or str, optional
+        A `Semiring` or the name of one in the catalogue. The default is min-plus.
     out : array, optional
         An array of the result's shape and dtype, for the result. It may be an operand.
     check : bool, default True
@@ -207,7 +207,7 @@ def add(
 def multiply(
     A: Any,
     B: Any,
-    semiring: Semiring | str = "min_plus",
+    semiring: Semiring | str | None = None,
     *,
     out: Any = None,
     check: bool = True,
@@ -221,8 +221,8 @@ def multiply(
     ----------
     A, B : array_like
         Operands as in `add`. The zero absorbs every entry.
-    semiring : Semiring or str, default "min_plus"
-        A `Semiring` or the name of one in the catalogue.
+    semiring : Semiring or str, optional
+        A `Semiring` or the name of one in the catalogue. The default is min-plus.
     out : array, optional
         An array of the result's shape and dtype, for the result. It may be an operand.
     check : bool, default True
@@ -366,7 +366,7 @@ def is_sum_of_numpy(semiring: Semiring) -> bool:
 @run_on_operand_device
 def reduce(
     A: Any,
-    semiring: Semiring | str = "min_plus",
+    semiring: Semiring | str | None = None,
     axis: int | tuple[int, ...] | None = None,
     *,
     keepdims: bool = False,
@@ -379,8 +379,8 @@ def reduce(
     ----------
     A : array_like
         An array of any shape.
-    semiring : Semiring or str, default "min_plus"
-        A `Semiring` or the name of one in the catalogue.
+    semiring : Semiring or str, optional
+        A `Semiring` or the name of one in the catalogue. The default is min-plus.
     axis : int or tuple of int, optional
         An axis, a tuple of axes, or None for all axes.
     keepdims : bool, default False

@@ -48,7 +48,7 @@ _ArrayOrList: TypeAlias = NDArray[Any] | list[Any]
 def matmul(
     A: BitMatrix,
     B: BitMatrix,
-    semiring: Semiring | str = ...,
+    semiring: Semiring | str | None = ...,
     *,
     return_witness: Literal[False] = ...,
     **options: Unpack[_ProductOptions],
@@ -57,7 +57,7 @@ def matmul(
 def matmul(
     A: BitMatrix,
     B: BitMatrix,
-    semiring: Semiring | str = ...,
+    semiring: Semiring | str | None = ...,
     *,
     return_witness: Literal[True],
     **options: Unpack[_ProductOptions],
@@ -66,7 +66,7 @@ def matmul(
 def matmul(
     A: _ArrayOrList,
     B: _ArrayOrList,
-    semiring: Semiring | str = ...,
+    semiring: Semiring | str | None = ...,
     *,
     return_witness: Literal[False] = ...,
     **options: Unpack[_ProductOptions],
@@ -75,7 +75,7 @@ def matmul(
 def matmul(
     A: _ArrayOrList,
     B: _ArrayOrList,
-    semiring: Semiring | str = ...,
+    semiring: Semiring | str | None = ...,
     *,
     return_witness: Literal[True],
     **options: Unpack[_ProductOptions],
@@ -84,7 +84,7 @@ def matmul(
 def matmul(
     A: Any,
     B: Any,
-    semiring: Semiring | str = ...,
+    semiring: Semiring | str | None = ...,
     *,
     return_witness: Literal[True],
     **options: Unpack[_ProductOptions],
@@ -93,7 +93,7 @@ def matmul(
 def matmul(
     A: Any,
     B: Any,
-    semiring: Semiring | str = ...,
+    semiring: Semiring | str | None = ...,
     *,
     return_witness: bool = ...,
     **options: Unpack[_ProductOptions],
@@ -102,7 +102,7 @@ def matmul(
 def matmul(
     A: Any,
     B: Any,
-    semiring: Semiring | str = "min_plus",
+    semiring: Semiring | str | None = None,
     *,
     return_witness: bool = False,
     out: Any = None,
@@ -121,8 +121,8 @@ def matmul(
         of A and the rows of B of pandas frames and series are matched by label. The result has the rows of A and the
         columns of B. Arrays on a GPU (CuPy, PyTorch, JAX, Numba) are multiplied there, on the current stream, and so is
         the result.
-    semiring : Semiring or str, default "min_plus"
-        A `Semiring` or the name of one in the catalogue.
+    semiring : Semiring or str, optional
+        A `Semiring` or the name of one in the catalogue. The default is min-plus.
     return_witness : bool, default False
         Return (C, K), for a selective ⊕. C[i, j] = A[i, k] ⊗ B[k, j] for k = K[i, j].
     out : array, optional
@@ -266,7 +266,7 @@ def _matmul_with_witness(
 def power(
     A: Any,
     k: int,
-    semiring: Semiring | str = "min_plus",
+    semiring: Semiring | str | None = None,
     *,
     check: bool = True,
     threads: int | None = None,
@@ -282,8 +282,8 @@ def power(
         A dense or sparse matrix, a square frame, or a `BitMatrix`.
     k : int
         The exponent, at least 0.
-    semiring : Semiring or str, default "min_plus"
-        A `Semiring` or the name of one in the catalogue.
+    semiring : Semiring or str, optional
+        A `Semiring` or the name of one in the catalogue. The default is min-plus.
     check : bool, default True
         Scan every entry for NaN and the domain, as in `matmul`.
     threads : int, optional

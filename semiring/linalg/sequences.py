@@ -395,7 +395,7 @@ class _SequenceOptions(TypedDict, total=False):
 def multi_dot(
     As: Any,
     x: Any = ...,
-    semiring: Semiring | str = ...,
+    semiring: Semiring | str | None = ...,
     *,
     return_witness: Literal[False] = ...,
     **options: Unpack[_SequenceOptions],
@@ -404,7 +404,7 @@ def multi_dot(
 def multi_dot(
     As: Any,
     x: Any,
-    semiring: Semiring | str = ...,
+    semiring: Semiring | str | None = ...,
     *,
     return_witness: Literal[True],
     **options: Unpack[_SequenceOptions],
@@ -413,7 +413,7 @@ def multi_dot(
 def multi_dot(
     As: Any,
     x: Any = None,
-    semiring: Semiring | str = "min_plus",
+    semiring: Semiring | str | None = None,
     *,
     return_witness: bool = False,
     weights: Any = None,
@@ -433,8 +433,8 @@ def multi_dot(
     x : array_like, shape (..., n), optional
         Vectors, each a row on the left of the first matrix. Vectors with the same matrices are the rows of one product
         a step. Without x the result is the product of the matrices, (..., n, n).
-    semiring : Semiring or str, default "min_plus"
-        A `Semiring` or the name of one in the catalogue.
+    semiring : Semiring or str, optional
+        A `Semiring` or the name of one in the catalogue. The default is min-plus.
     return_witness : bool, default False
         Return (C, K), for a selective ⊕ and an x.
     weights : array_like, shape (T, ..., n), optional
@@ -517,7 +517,7 @@ def multi_dot(
 def scan(
     As: Any,
     x: Any = None,
-    semiring: Semiring | str = "min_plus",
+    semiring: Semiring | str | None = None,
     *,
     weights: Any = None,
     lengths: Any = None,
@@ -534,8 +534,8 @@ def scan(
         The matrices of all steps, or one matrix for every step, as in `multi_dot`.
     x : array_like, shape (..., n), optional
         The vectors before the first step. Without x the prefixes are products of matrices.
-    semiring : Semiring or str, default "min_plus"
-        A `Semiring` or the name of one in the catalogue.
+    semiring : Semiring or str, optional
+        A `Semiring` or the name of one in the catalogue. The default is min-plus.
     weights : array_like, shape (T, ..., n), optional
         The factors of the entries after each step.
     lengths : array_like of int, shape (...), optional

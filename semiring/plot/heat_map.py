@@ -39,7 +39,7 @@ PIXELS = 2000  # the most rows and columns that are drawn: a larger matrix is sa
 
 def plot_matrix(
     matrix: Any,
-    semiring: Semiring | str = "min_plus",
+    semiring: Semiring | str | None = None,
     *,
     names: Sequence[str] | None = None,
     title: str = "",

@@ -102,7 +102,7 @@ class ExactPotentials:
                 out[some] = self.row_distances(sources[some[:1]], targets[some], reduced_distances[some][np.newaxis])[0]
         return out
 
-    def solve(self, B: Array, transposed: bool) -> Array:
+    def solve(self, B: Array, transpose: bool) -> Array:
         """Return the least x = A ⊗ x ⊕ b (x = x ⊗ A ⊕ b), for b (n, k) in float64, exactly and rounded once.
 
         Raises `DomainError` for an entry of b of unbounded gain.
@@ -110,14 +110,14 @@ class ExactPotentials:
         if (self.sign * B == -np.inf).any():
             raise DomainError("b has an entry of unbounded gain, which this factor does not support: leave it out")
         solution = np.empty(B.shape)
-        shift = -self.h if transposed else self.h
+        shift = -self.h if transpose else self.h
         for column in range(B.shape[1]):
             b = self.sign * B[:, column]
             ends = np.flatnonzero(np.isfinite(b))
             unit = min(self.unit, common_unit(b[ends])) if ends.size else self.unit
             exponent = self.unit - unit
             begin = to_units(b[ends], unit) + (shift[ends] << exponent)
-            labels, _ = self._search(dict(zip(ends.tolist(), begin.tolist(), strict=True)), not transposed, exponent)
+            labels, _ = self._search(dict(zip(ends.tolist(), begin.tolist(), strict=True)), not transpose, exponent)
             solution[:, column] = self.sign * self._lengths(labels, shift << exponent, unit)
         return solution
 

@@ -404,14 +404,14 @@ class Factor:
         plan = self._plan(nonnegative and self._numbers.plan.facts.nonnegative)
         return self._placement.sweeps(self._numbers, plan, columns=columns)
 
-    def solve(self, b: Any, *, transposed: bool = False) -> Any:
+    def solve(self, b: Any, *, transpose: bool = False) -> Any:
         """Return the least solution of x = A ⊗ x ⊕ b, which is A* ⊗ b.
 
         Parameters
         ----------
         b : array, shape (n,) or (n, k)
             The right-hand side, of the factor's dtype, or of one that fits into it.
-        transposed : bool
+        transpose : bool
             Whether to solve x = x ⊗ A ⊕ b for every column of b instead. In min-plus x[i] is then the least sum of
             b[j] and of a path from j to i. Otherwise the path leads from i to j.
 
@@ -455,15 +455,15 @@ class Factor:
             B = right_side.astype(self._work_dtype)
         matrix = as_columns(B)
         if self._exact is not None:
-            solution = self._exact.solve(matrix, transposed).reshape(right_side.shape)
+            solution = self._exact.solve(matrix, transpose).reshape(right_side.shape)
             return self._decode_result(self._placement.xp.asarray(solution))
-        shift = None if self._shift is None else self._shift[:, np.newaxis] * (-1.0 if transposed else 1.0)
+        shift = None if self._shift is None else self._shift[:, np.newaxis] * (-1.0 if transpose else 1.0)
         if shift is not None:
             matrix = matrix + shift
         xp = self._placement.xp
         with self._placement.context():
             values = xp.empty(matrix.shape, self._work_dtype)
-            sweeps = self._sweeps(columns=not transposed, nonnegative=scan.nonnegative)
+            sweeps = self._sweeps(columns=not transpose, nonnegative=scan.nonnegative)
             if matrix.shape[1]:
                 sweeps.solve(xp.asarray(np.ascontiguousarray(matrix)), values)
             if shift is not None:

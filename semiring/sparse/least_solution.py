@@ -51,7 +51,7 @@ def fixed_point(
     b: Any,
     semiring: Semiring | str | None = None,
     *,
-    transposed: bool = False,
+    transpose: bool = False,
     weight: str | Callable[[Any], Any] | None = None,
     directed: bool | None = None,
     columns: tuple[str, str] | None = None,
@@ -70,7 +70,7 @@ def fixed_point(
         The right-hand sides.
     semiring : Semiring or str, optional
         The semiring, by default that of a `Network`, else min-plus.
-    transposed : bool, default False
+    transpose : bool, default False
         Solve x = x ⊗ A ⊕ b instead.
     weight, directed, columns : optional
         How edges are read, as in `best_paths`.
@@ -112,9 +112,9 @@ def fixed_point(
         pattern = edges.pattern
         order = elimination_trees.topological_order(pattern.starts, pattern.indices)
         if order.size == pattern.n:
-            return _sweep_acyclic(edges, order, b, algebra, transposed)
+            return _sweep_acyclic(edges, order, b, algebra, transpose)
         _require_star(algebra)
-        return np.asarray(Factor(algebra, edges, analyse(pattern), count).solve(b, transposed=transposed))
+        return np.asarray(Factor(algebra, edges, analyse(pattern), count).solve(b, transpose=transpose))
     array = A.unpack() if isinstance(A, BitMatrix) else A
     array = array if directed is not False else symmetrize(as_matrix(array, algebra, square=True), algebra)
     matrix, right = operands(algebra, A=as_host_operand(array), b=as_host_operand(b, "b"))
@@ -123,7 +123,7 @@ def fixed_point(
     _check_shape(right, len(matrix))
     warn_of_other_zeros(matrix, algebra)
     _require_star(algebra)
-    return _solve_dense(matrix, right, algebra, transposed, count)
+    return _solve_dense(matrix, right, algebra, transpose, count)
 
 
 def _require_star(semiring: Semiring) -> None:
@@ -138,21 +138,21 @@ def _check_shape(b: Array, n: int) -> None:
         raise ShapeError(f"b is {b.shape}: ({n},) or ({n}, k) is needed")
 
 
-def _solve_dense(A: Array, b: Array, semiring: Semiring, transposed: bool, threads: int) -> Array:
+def _solve_dense(A: Array, b: Array, semiring: Semiring, transpose: bool, threads: int) -> Array:
     """Solve with a dense matrix: by elimination, or by the closure if rounded weights may be negative."""
     scan, other = check_entries(A, semiring), check_entries(b, semiring, "b")
     n = len(A)
     matrix = as_columns(b)
     signed = semiring.tropical is not None and is_floating(A.dtype) and not scan.nonnegative
-    if signed or (transposed and not semiring.commutative):
+    if signed or (transpose and not semiring.commutative):
         D = closure_of_rounded(to_compute_dtype(A, semiring), semiring, A.dtype, threads=threads)
         X = to_compute_dtype(matrix, semiring)
-        product = matmul(X.T, D, semiring).T if transposed else matmul(D, X, semiring)
+        product = matmul(X.T, D, semiring).T if transpose else matmul(D, X, semiring)
         return np.asarray(round_to_dtype(product, A.dtype)).reshape(b.shape)
     more = int(largest_magnitude(b, other)) if has_inner_zero(semiring, A.dtype) else 0
     inner = choose_work_dtype(semiring, A.dtype, n, largest_magnitude(A, scan), more)
     plan = make_plan(semiring, inner, nonnegative=scan.nonnegative and other.nonnegative, threads=threads)
-    work, X = encode(A.T if transposed else A, semiring, inner), encode(matrix, semiring, inner)
+    work, X = encode(A.T if transpose else A, semiring, inner), encode(matrix, semiring, inner)
     try:
         solve_dense(Engine(backend_for(A, semiring, inner), plan), work, X)
     except PivotError as error:
@@ -163,7 +163,7 @@ def _solve_dense(A: Array, b: Array, semiring: Semiring, transposed: bool, threa
     return np.asarray(decode(X, semiring, A.dtype)).reshape(b.shape)
 
 
-def _sweep_acyclic(edges: SparseEntries, order: Array, b: Any, semiring: Semiring, transposed: bool) -> Array:
+def _sweep_acyclic(edges: SparseEntries, order: Array, b: Any, semiring: Semiring, transpose: bool) -> Array:
     """Solve by one sweep over an acyclic graph, in an order in which the head of every edge precedes its tail."""
     pattern, values = edges.pattern, edges.values
     dtype, n = values.dtype, pattern.n
@@ -175,10 +175,10 @@ def _sweep_acyclic(edges: SparseEntries, order: Array, b: Any, semiring: Semirin
     inner = choose_work_dtype(semiring, dtype, n, largest_magnitude(values, edges.scan), more)
     weights, X = encode(values, semiring, inner), encode(as_columns(right), semiring, inner)
     starts, indices = pattern.starts, pattern.indices
-    if transposed:
+    if transpose:
         starts, indices, entries = pattern.columns
         weights, order = weights[entries], order[::-1]
     plan = make_plan(semiring, inner, nonnegative=edges.scan.nonnegative and scan.nonnegative)
-    opposite = transposed and not semiring.commutative
+    opposite = transpose and not semiring.commutative
     triangular_solve.sweep_acyclic(ScalarSemiring(plan, opposite=opposite), X, order, starts, indices, weights)
     return np.asarray(decode(X, semiring, dtype)).reshape(right.shape)

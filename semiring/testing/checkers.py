@@ -49,7 +49,7 @@ __all__ = [
 Array: TypeAlias = NDArray[Any]
 
 
-def check_product(A: Any, B: Any, C: Any, semiring: Semiring | str = "min_plus", *, rtol: float | None = None) -> None:
+def check_product(A: Any, B: Any, C: Any, semiring: Semiring | str | None = None, *, rtol: float | None = None) -> None:
     """Check that C = A ⊗ B.
 
     Parameters
@@ -80,7 +80,7 @@ def check_product(A: Any, B: Any, C: Any, semiring: Semiring | str = "min_plus",
 
 
 def check_closure(
-    A: Any, D: Any, semiring: Semiring | str = "min_plus", *, reflexive: bool = True, rtol: float | None = None
+    A: Any, D: Any, semiring: Semiring | str | None = None, *, reflexive: bool = True, rtol: float | None = None
 ) -> None:
     """Check that D = A*, or D = A⁺ with ``reflexive=False``.
 
@@ -197,7 +197,7 @@ def check_path(
     A: Any,
     path: Sequence[int],
     distance: Any = None,
-    semiring: Semiring | str = "min_plus",
+    semiring: Semiring | str | None = None,
     *,
     source: int | None = None,
     target: int | None = None,
@@ -275,7 +275,7 @@ def check_predecessors(
     A: Any,
     D: Any,
     predecessors: Any,
-    semiring: Semiring | str = "min_plus",
+    semiring: Semiring | str | None = None,
     *,
     none: int = NO_PREDECESSOR,
     rtol: float | None = None,

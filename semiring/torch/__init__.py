@@ -39,7 +39,7 @@ __all__ = ["closure", "einsum", "matmul", "multi_dot", "reduce", "scan"]
 torch.utils._pytree.register_constant(Semiring)
 
 
-def matmul(A: Tensor, B: Tensor, semiring: Semiring | str = "min_plus", *, check: bool = True) -> Tensor:
+def matmul(A: Tensor, B: Tensor, semiring: Semiring | str | None = None, *, check: bool = True) -> Tensor:
     """Return the product C[i, j] = ⊕ₖ A[i, k] ⊗ B[k, j], differentiable by A and B.
 
     Parameters
@@ -47,8 +47,8 @@ def matmul(A: Tensor, B: Tensor, semiring: Semiring | str = "min_plus", *, check
     A, B : Tensor, shapes (..., m, k) and (..., k, n)
         Tensors of one dtype on one device, of any strides. Leading dimensions broadcast. A 1-D operand is one row
         (left) or one column (right), as in `torch.matmul`.
-    semiring : Semiring or str, default "min_plus"
-        A `Semiring` or the name of one in the catalogue.
+    semiring : Semiring or str, optional
+        A `Semiring` or the name of one in the catalogue. The default is min-plus.
     check : bool, default True
         Scan for NaN and entries outside the domain.
 
@@ -107,7 +107,7 @@ def matmul(A: Tensor, B: Tensor, semiring: Semiring | str = "min_plus", *, check
     return result.squeeze(-1) if B.dim() == 1 else result
 
 
-def closure(A: Tensor, semiring: Semiring | str = "min_plus", *, reflexive: bool = True, check: bool = True) -> Tensor:
+def closure(A: Tensor, semiring: Semiring | str | None = None, *, reflexive: bool = True, check: bool = True) -> Tensor:
     """Return A* = I ⊕ A ⊕ A² ⊕ …, or with ``reflexive=False`` A⁺ = A ⊗ A*, differentiable by A.
 
     In min-plus the entries are all distances.
@@ -116,8 +116,8 @@ def closure(A: Tensor, semiring: Semiring | str = "min_plus", *, reflexive: bool
     ----------
     A : Tensor, shape (..., n, n)
         The weights of edges, the semiring's zero where there is none.
-    semiring : Semiring or str, default "min_plus"
-        A `Semiring` with a star, or the name of one in the catalogue.
+    semiring : Semiring or str, optional
+        A `Semiring` with a star, or the name of one in the catalogue. The default is min-plus.
     reflexive : bool, default True
         Whether the empty path counts.
     check : bool, default True
@@ -177,7 +177,7 @@ def closure(A: Tensor, semiring: Semiring | str = "min_plus", *, reflexive: bool
 def multi_dot(
     As: Tensor,
     x: Tensor | None = None,
-    semiring: Semiring | str = "min_plus",
+    semiring: Semiring | str | None = None,
     *,
     weights: Tensor | None = None,
     lengths: Tensor | None = None,
@@ -192,8 +192,8 @@ def multi_dot(
         The matrices of all steps, or one matrix for all steps.
     x : Tensor, shape (..., n), optional
         The vectors before the first step.
-    semiring : Semiring or str, default "min_plus"
-        A `Semiring` or the name of one in the catalogue.
+    semiring : Semiring or str, optional
+        A `Semiring` or the name of one in the catalogue. The default is min-plus.
     weights : Tensor, shape (T, ..., n), optional
         The factors of the entries after each step.
     lengths : Tensor of int, shape (...), optional
@@ -243,7 +243,7 @@ def multi_dot(
 def scan(
     As: Tensor,
     x: Tensor | None = None,
-    semiring: Semiring | str = "min_plus",
+    semiring: Semiring | str | None = None,
     *,
     weights: Tensor | None = None,
     lengths: Tensor | None = None,
@@ -258,8 +258,8 @@ def scan(
         The matrices of all steps, or one matrix for all steps.
     x : Tensor, shape (..., n), optional
         The vectors before the first step.
-    semiring : Semiring or str, default "min_plus"
-        A `Semiring` or the name of one in the catalogue.
+    semiring : Semiring or str, optional
+        A `Semiring` or the name of one in the catalogue. The default is min-plus.
     weights : Tensor, shape (T, ..., n), optional
         The factors of the entries after each step.
     lengths : Tensor of int, shape (...), optional
@@ -294,7 +294,7 @@ def scan(
 
 def reduce(
     A: Tensor,
-    semiring: Semiring | str = "min_plus",
+    semiring: Semiring | str | None = None,
     axis: int | tuple[int, ...] | None = None,
     *,
     keepdims: bool = False,
@@ -306,8 +306,8 @@ def reduce(
     ----------
     A : Tensor
         A tensor of any shape.
-    semiring : Semiring or str, default "min_plus"
-        A `Semiring` or the name of one in the catalogue.
+    semiring : Semiring or str, optional
+        A `Semiring` or the name of one in the catalogue. The default is min-plus.
     axis : int or tuple of int, optional
         An axis, a tuple of axes, or None for all axes.
     keepdims : bool, default False
@@ -352,7 +352,7 @@ def reduce(
 def einsum(
     subscripts: Any,
     *operands: Any,
-    semiring: Semiring | str = "min_plus",
+    semiring: Semiring | str | None = None,
     optimize: Any = "auto",
     check: bool = True,
 ) -> Tensor:
@@ -364,8 +364,8 @@ def einsum(
         The labels of the axes, as in `semiring.einsum`.
     *operands : Tensor
         One tensor for each term, of one dtype on one device.
-    semiring : Semiring or str, default "min_plus"
-        A `Semiring` or the name of one in the catalogue.
+    semiring : Semiring or str, optional
+        A `Semiring` or the name of one in the catalogue. The default is min-plus.
     optimize : str or list of tuple, default "auto"
         How the order of three or more operands is found, as in `semiring.einsum`.
     check : bool, default True
@@ -419,7 +419,7 @@ def einsum(
 class _TensorOperations:
     """The implementation of `TermOperations` for tensors, by differentiable functions alone."""
 
-    def __init__(self, semiring: Semiring | str, check: bool) -> None:
+    def __init__(self, semiring: Semiring | str | None, check: bool) -> None:
         self.semiring, self.check = semiring, check
 
     def strides(self, x: Tensor) -> tuple[int, ...]:
@@ -459,7 +459,12 @@ class _TensorOperations:
 
 
 def _arrange_sequence(
-    As: Tensor, x: Tensor | None, semiring: Semiring | str, weights: Tensor | None, lengths: Any, steps: int | None
+    As: Tensor,
+    x: Tensor | None,
+    semiring: Semiring | str | None,
+    weights: Tensor | None,
+    lengths: Any,
+    steps: int | None,
 ) -> tuple[Any, ...]:
     """Return the arguments of the operators of sequences."""
     named = {"As": As, "x": x, "weights": weights}
@@ -481,7 +486,7 @@ def _arrange_sequence(
     return *arrange_chain(torch, As, x, weights, lengths, steps, square=square), key
 
 
-def _replace_empty_paths(A: Tensor, star: Tensor, semiring: Semiring | str, rule: Rule | None) -> Tensor:
+def _replace_empty_paths(A: Tensor, star: Tensor, semiring: Semiring | str | None, rule: Rule | None) -> Tensor:
     """Return A⁺ from A*. For a selective ⊕ they differ only on the diagonal, because of the empty path."""
     if rule != "selective":
         return matmul(A, star, semiring, check=False)
@@ -527,7 +532,7 @@ def _records_gradients(*tensors: Tensor) -> bool:
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
-def _semiring_key(semiring: Semiring | str) -> str:
+def _semiring_key(semiring: Semiring | str | None) -> str:
     return key_of(semiring)
 
 

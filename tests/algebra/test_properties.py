@@ -192,8 +192,7 @@ def test_gemm_is_its_formula(name, dtype):
             *(left, right, C, semiring),
             alpha=typed(alpha),
             beta=typed(beta),
-            transpose_a=transpose_a,
-            transpose_b=transpose_b,
+            transpose=(transpose_a, transpose_b),
         )
         scaled = semiring.mul(np.full(A.shape, alpha, dtype), A)
         total = np.full(C.shape, semiring.zero_for(dtype))

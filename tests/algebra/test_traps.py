@@ -302,7 +302,7 @@ def test_transposed_operands_are_not_swapped_where_the_order_matters(rng):
             C = np.empty((n, m), np.uint8).T
             matmul(in_layout(A, left), in_layout(B, right), relations, out=C)
             np.testing.assert_array_equal(C, expected)
-        D = blas.gemm(A.T, B.T, semiring=relations, transpose_a=True, transpose_b=True)
+        D = blas.gemm(A.T, B.T, semiring=relations, transpose=(True, True))
         np.testing.assert_array_equal(D, expected)
 
 

@@ -324,7 +324,7 @@ def test_results_live_where_the_operands_do(cp, rng):
     for call in (
         lambda X, **o: sr.matmul(X, X, **o),
         lambda X, **o: sr.matmul(X, X, **o, return_witness=True)[1],
-        lambda X, **o: sr.blas.gemm(X, X, X, alpha=1, beta=2, transpose_a=True, **o),
+        lambda X, **o: sr.blas.gemm(X, X, X, alpha=1, beta=2, transpose=(True, False), **o),
         lambda X, **o: sr.power(X, 3, **o),
         lambda X, **o: sr.power(X, 0, **o),
         lambda X, **o: sr.blas.axpy(2, X, X, **o),
@@ -367,7 +367,7 @@ def packed_calls(pack, A, B, C):
         "matmul": lambda **o: sr.matmul(pack(A), pack(B), "boolean", **o),
         "half packed": lambda **o: sr.matmul(pack(A), B, "boolean", **o),
         "xor": lambda **o: sr.matmul(pack(A), pack(B), "xor_and", **o),
-        "gemm": lambda **o: sr.blas.gemm(pack(A), pack(B), pack(C), "boolean", beta=1, transpose_a=True, **o),
+        "gemm": lambda **o: sr.blas.gemm(pack(A), pack(B), pack(C), "boolean", beta=1, transpose=(True, False), **o),
         "nothing": lambda **o: sr.blas.gemm(pack(A), pack(B), semiring="boolean", alpha=0, **o),
         "add": lambda **o: sr.add(pack(A), pack(B), "xor_and", **o),
         "multiply": lambda **o: sr.multiply(pack(A), B, "boolean", **o),

@@ -157,9 +157,9 @@ def test_answers_are_those_of_the_host(name, dtype, n, device, rng):
         ends = rng.integers(0, n, (2, 9))
         same(F.distances(*ends), host.distances(*ends))
         b = A[:, others]
-        for transposed in (False, True):
-            same(F.solve(b, transposed=transposed), host.solve(b, transposed=transposed))
-            same(F.solve(b[:, 0], transposed=transposed), host.solve(b[:, 0], transposed=transposed))
+        for transpose in (False, True):
+            same(F.solve(b, transpose=transpose), host.solve(b, transpose=transpose))
+            same(F.solve(b[:, 0], transpose=transpose), host.solve(b[:, 0], transpose=transpose))
         same(np.concatenate([block for _, block in F.rows(chunk=7)]), host.closure())
         same(F.rows(reduce=lambda block: block[:, 0]), host.closure()[:, 0])
         if sr.CATALOGUE[name].selective:
@@ -195,10 +195,8 @@ def test_products_that_do_not_commute(device, rng):
     A[A == 0] = np.inf
     host, F = sr.factor(A, last), sr.factor(A, last, device="cuda")
     np.testing.assert_array_equal(F.closure(), host.closure())
-    for transposed in (False, True):
-        np.testing.assert_array_equal(
-            F.solve(A[:, :3], transposed=transposed), host.solve(A[:, :3], transposed=transposed)
-        )
+    for transpose in (False, True):
+        np.testing.assert_array_equal(F.solve(A[:, :3], transpose=transpose), host.solve(A[:, :3], transpose=transpose))
 
 
 def test_signs_and_cycles(device, rng):

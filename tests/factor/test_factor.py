@@ -142,8 +142,8 @@ def test_all_questions_against_the_dense_closure(rng, semiring, dtype):
         b = A[:, : max(1, n // 3)].copy()
         agree(F.solve(b), sr.matmul(D, b, semiring), exact)
         agree(F.solve(b[:, 0]), sr.matmul(D, b[:, :1], semiring)[:, 0], exact)
-        agree(F.solve(b, transposed=True), sr.matmul(b.T, D, semiring).T, exact)
-        agree(F.solve(b[:, 0], transposed=True), sr.matmul(b[:, :1].T, D, semiring)[0], exact)
+        agree(F.solve(b, transpose=True), sr.matmul(b.T, D, semiring).T, exact)
+        agree(F.solve(b[:, 0], transpose=True), sr.matmul(b[:, :1].T, D, semiring)[0], exact)
 
 
 def grid(rng, side, dtype="float64", high=1000, directed=False):
@@ -205,7 +205,7 @@ def test_sums_over_all_walks_do_not_count_any_twice(rng):
         np.testing.assert_allclose(F.closure(), expected, rtol=1e-10, atol=1e-12)
         b = rng.random((150, 4))
         np.testing.assert_allclose(F.solve(b), expected @ b, rtol=1e-10)
-        np.testing.assert_allclose(F.solve(b, transposed=True), expected.T @ b, rtol=1e-10)
+        np.testing.assert_allclose(F.solve(b, transpose=True), expected.T @ b, rtol=1e-10)
 
 
 # ------------------------------------------------------------------------------------------------------------- signs
@@ -317,7 +317,7 @@ def test_very_different_weights_on_cycles_are_summed_exactly(rng, semiring, n):
         b = np.full((n, 2), sign * np.inf)
         b[others[0], 0], b[others[1], 1] = 0, 2.0**-40
         from_them = expected.T if not transposed else expected
-        found = F.solve(b, transposed=transposed)
+        found = F.solve(b, transpose=transposed)
         np.testing.assert_array_equal(found[:, 0], from_them[others[0]])
         lengths = [None if d is None else d + sign * Fraction(1, 2**40) for d in (D if transposed else D.T)[others[1]]]
         np.testing.assert_array_equal(found[:, 1], [sign * (np.inf if d is None else float(d)) for d in lengths])

@@ -64,7 +64,7 @@ def test_against_the_closure(rng, semiring, dtype, block, monkeypatch):
             there, back = sr.matmul(D, B, semiring), sr.matmul(B.T, D, semiring).T
             for given in (A, sparse):
                 for transposed, expected in ((False, there), (True, back)):
-                    found = sr.fixed_point(given, b, semiring, transposed=transposed)
+                    found = sr.fixed_point(given, b, semiring, transpose=transposed)
                     assert found.shape == b.shape
                     assert found.dtype == A.dtype
                     if dtype == "float64":
@@ -77,7 +77,7 @@ def test_several_blocks_of_a_dense_matrix(rng):
     A = rng.integers(1, 1000, (600, 600)).astype(np.float32)
     b = rng.integers(0, 5000, (600, 3)).astype(np.float32)
     assert np.array_equal(sr.fixed_point(A, b), sr.matmul(sr.closure(A), b))
-    assert np.array_equal(sr.fixed_point(A, b[:, 0], transposed=True), sr.matmul(b[:, :1].T, sr.closure(A))[0])
+    assert np.array_equal(sr.fixed_point(A, b[:, 0], transpose=True), sr.matmul(b[:, :1].T, sr.closure(A))[0])
     small = A / 1e6
     x = sr.fixed_point(small, b, "plus_times")
     np.testing.assert_allclose(x, small @ x + b, rtol=1e-4)
@@ -93,7 +93,7 @@ def test_a_graph_without_cycles_takes_one_sweep_in_any_semiring(rng):
     b = rng.integers(0, 5, n)
     x = sr.fixed_point(sp.csr_array(A), b, count)
     assert np.array_equal(x, A @ x + b)
-    y = sr.fixed_point(sp.csr_array(A), b, count, transposed=True)
+    y = sr.fixed_point(sp.csr_array(A), b, count, transpose=True)
     assert np.array_equal(y, A.T @ y + b)
     A[5, 5] = 1
     with pytest.raises(AlgebraError, match="count has no star, and A may have cycles"):

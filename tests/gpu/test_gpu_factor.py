@@ -64,7 +64,7 @@ def test_answers_are_those_of_the_host(name, dtype, side, rng):
         assert_same(F.distances(*ends), host.distances(*ends))
         b = rng.integers(1, 9, (n, 3)).astype(dtype)
         for transposed in (False, True):
-            assert_same(F.solve(b, transposed=transposed), host.solve(b, transposed=transposed))
+            assert_same(F.solve(b, transpose=transposed), host.solve(b, transpose=transposed))
         if sr.CATALOGUE[name].selective:
             np.testing.assert_array_equal(F.rows(reduce="eccentricity"), host.rows(reduce="eccentricity"))
         blocks = [block.get() for _, block in F.rows(chunk=max(1, n // 3))]

@@ -285,7 +285,7 @@ def test_gemm(name, dtype, cp, rng):
             expected = sr.blas.gemm(A, B, addends[0], name, alpha=alpha, beta=beta)
             assert_same(sr.blas.gemm(cp.asarray(A), cp.asarray(B), addends[1], name, alpha=alpha, beta=beta), expected)
             out = cp.asarray(C)
-            options = {"transpose_a": True, "transpose_b": True, "out": out, "check": False}
+            options = {"transpose": (True, True), "out": out, "check": False}
             At, Bt = cp.asarray(A.T.copy()), cp.asarray(B.T.copy())
             addend = None if beta is None else out
             assert sr.blas.gemm(At, Bt, addend, name, alpha=alpha, beta=beta, **options) is out

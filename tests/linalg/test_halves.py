@@ -155,8 +155,8 @@ def test_closures_of_both_signs_are_those_of_float32_rounded_once(rng, dtype, na
 def test_least_solutions_of_both_signs_are_rounded_once(rng, dtype):
     A, b = both_signs(rng, dtype, 60, 0.3), (8 * rng.random(60)).astype(dtype)
     for transposed in (False, True):
-        expected = sr.fixed_point(*wide(A, b), transposed=transposed).astype(dtype)
-        np.testing.assert_array_equal(sr.fixed_point(A, b, transposed=transposed), expected)
+        expected = sr.fixed_point(*wide(A, b), transpose=transposed).astype(dtype)
+        np.testing.assert_array_equal(sr.fixed_point(A, b, transpose=transposed), expected)
     heights = 10 * rng.random(60)
     D = (heights - heights[:, np.newaxis]).astype(dtype)  # cycles gain by the rounding of halves alone
     np.testing.assert_allclose(sr.fixed_point(D, b)[0].astype(float), (D[0] + b).min().astype(float), rtol=0.1)

@@ -305,7 +305,7 @@ def test_gemm(name, dtype, rng):
         for transpose_a, transpose_b in itertools.product((False, True), repeat=2):
             first, second = A.T.copy() if transpose_a else A, B.T.copy() if transpose_b else B
             out = np.array(C)
-            options = {"transpose_a": transpose_a, "transpose_b": transpose_b, "out": out, "check": False}
+            options = {"transpose": (transpose_a, transpose_b), "out": out, "check": False}
             addend = None if beta is None else out
             assert sr.blas.gemm(first, second, addend, name, alpha=alpha, beta=beta, **options) is out
             np.testing.assert_array_equal(out, expected)
@@ -339,7 +339,7 @@ def test_gemm_keeps_the_order_of_the_factors():
         sr.blas.gemm(A, B, C, uneven, alpha=alpha, beta=beta), np.maximum(candidates, mul(beta, C))
     )
     np.testing.assert_array_equal(
-        sr.blas.gemm(A, B, None, uneven, transpose_a=True, transpose_b=True),
+        sr.blas.gemm(A, B, None, uneven, transpose=(True, True)),
         mul(A.T[:, :, None], B.T[None]).max(axis=1),
     )
 

@@ -51,7 +51,7 @@ def test_gemm(name, rng):
         product = np.full_like(C, zero) if alpha is not None and alpha == zero else oracles.product(A, B, name)
         expected = semiring.add(product, C) if beta is not None and beta != zero else product
         first, second = pack(A.T if flip_a else A), pack(B.T if flip_b else B)
-        options = {"alpha": alpha, "beta": beta, "transpose_a": flip_a, "transpose_b": flip_b}
+        options = {"alpha": alpha, "beta": beta, "transpose": (flip_a, flip_b)}
         result = sr.blas.gemm(first, second, None if beta is None else pack(C), name, **options)
         np.testing.assert_array_equal(unpack(result), expected)
     out = pack(C)

@@ -248,7 +248,7 @@ def einsum(
 def einsum(
     subscripts: Any,
     *operands: Any,
-    semiring: Semiring | str = "min_plus",
+    semiring: Semiring | str | None = None,
     return_witness: bool = False,
     optimize: Any = "auto",
     memory: int | str | None = None,
@@ -270,8 +270,8 @@ def einsum(
     *operands : array_like
         One array for each term, as in `matmul`. SciPy sparse matrices become dense. Frames and `BitMatrix` are refused.
         Without subscripts, arrays and lists of labels alternate.
-    semiring : Semiring or str, default "min_plus"
-        A `Semiring` or the name of one in the catalogue.
+    semiring : Semiring or str, optional
+        A `Semiring` or the name of one in the catalogue. The default is min-plus.
     return_witness : bool, default False
         Return (C, K), for a selective ⊕.
     optimize : str or list of tuple, default "auto"
@@ -390,7 +390,7 @@ def einsum(
 def einsum_path(
     subscripts: Any,
     *operands: Any,
-    semiring: Semiring | str = "min_plus",
+    semiring: Semiring | str | None = None,
     optimize: Any = "auto",
     memory: int | str | None = None,
     device: Any = None,
@@ -403,8 +403,8 @@ def einsum_path(
         The labels of the axes, as in `einsum`.
     *operands : array_like
         One array for each term. No entry takes part: the plan depends on shapes, strides and dtypes.
-    semiring : Semiring or str, default "min_plus"
-        A `Semiring` or the name of one in the catalogue.
+    semiring : Semiring or str, optional
+        A `Semiring` or the name of one in the catalogue. The default is min-plus.
     optimize : str or list of tuple, default "auto"
         How the order of three or more operands is found, as in `einsum`.
     memory : int or str, optional
