@@ -8,7 +8,7 @@ algorithm is faster only for sparse graphs: a dense closure computes some thousa
 vertex (`schedule`).
 
 It does not compute other semirings than min-plus and max-plus, integer dtypes, or pivots. Its hazards are those of
-`potentials`, including the treatment of rounding and of negative cycles. Edges of unbounded gain raise an error.
+`potentials`, including the treatment of rounding and of negative cycles.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from semiring.algorithms.potentials.sweeps import cycle_error
 from semiring.algorithms.potentials.weights import check_range, roundings, weight_rounding
 from semiring.algorithms.views import Array
 from semiring.arrays.entries import check_entries
+from semiring.arrays.scans import unbounded_error
 from semiring.arrays.sparse import stored_entries
 from semiring.arrays.zero_conventions import minus_one_hint
 from semiring.errors import DomainError
@@ -74,18 +75,15 @@ def edge_graph(n: int, tails: Array, heads: Array, entries: Array, sign: int, ro
     `check_entries` does, and for an edge of unbounded gain.
     """
     tails, heads, weights = tails.astype(np.int64), heads.astype(np.int64), sign * entries.astype(np.float64)
+    semiring = min_plus if sign > 0 else max_plus
     try:
-        check_entries(entries, min_plus if sign > 0 else max_plus)
+        check_entries(entries, semiring)
     except DomainError as error:
         (entry,) = error.position
         raise error.at(int(tails[entry]), int(heads[entry])) from None
     if (gaining := np.flatnonzero(weights == -np.inf)).size:
-        tail, head = int(tails[gaining[0]]), int(heads[gaining[0]])
-        raise DomainError(
-            f"A[{tail}, {head}] is {entries[gaining[0]]}, an edge of unbounded gain, which Dijkstra's algorithm "
-            "does not accept: use method='rkleene'",
-            (tail, head),
-        )
+        first = int(gaining[0])
+        raise unbounded_error(-sign * np.inf, (int(tails[first]), int(heads[first])), semiring)
     order = np.lexsort((weights, tails, heads))
     order = order[weights[order] < np.inf]
     tails, heads, weights = tails[order], heads[order], weights[order]

@@ -49,7 +49,6 @@ from semiring.namespaces import array_namespace
 
 __all__ = [
     "PredecessorSearch",
-    "correct_unbounded_rows",
     "nearest_tree",
     "path_sums",
     "predecessors",
@@ -168,21 +167,6 @@ def reference_predecessors(plan: KernelPlan, D: Array, weights: Array, tolerance
         if not tolerance.meets(path_sums(plan, weights, pred[i], i), D[i]).all():
             raise unattained_distance(plan)
     return pred
-
-
-def correct_unbounded_rows(plan: KernelPlan, A: Array, D: Array, pred: Array) -> None:
-    """Correct the rows of pred that reach an edge of unbounded gain (-∞ in min-plus, +∞ in max-plus).
-
-    Such edges are inserted after the closure (`unbounded_edges`), without potentials. Cost: a scan of D, and O(n²) for
-    each such row.
-    """
-    gain = -plan.semiring.zero_for(plan.dtype)
-    if not D.size or (D.min() if gain < 0 else D.max()) != gain:
-        return
-    tolerance = tolerance_for(plan, D)
-    rows, weights, xp = np.flatnonzero(to_host_array((gain == D).any(axis=1))), to_host_array(A), array_namespace(D)
-    for i in map(int, rows):
-        pred[i] = xp.asarray(nearest_tree(plan, weights, to_host_array(D[i]), i, tolerance))
 
 
 def path_sums(plan: KernelPlan, weights: Array, pred: Array, source: int) -> Array:

@@ -14,7 +14,17 @@ from semiring.algebra.expressions.tree import is_floating
 from semiring.errors import DomainError
 from semiring.namespaces import array_namespace
 
-__all__ = ["PIECE", "IntegerRange", "Scan", "ScanRule", "limits_of", "raise_for_entry", "rule_for"]
+__all__ = [
+    "PIECE",
+    "IntegerRange",
+    "Scan",
+    "ScanRule",
+    "limits_of",
+    "raise_for_entry",
+    "refuse_unbounded",
+    "rule_for",
+    "unbounded_error",
+]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
@@ -132,3 +142,29 @@ def raise_for_entry(array: Array, semiring: Semiring, name: str, *, nan: bool) -
             raise DomainError(
                 f"{where} is {value}, outside the domain {semiring.domain} of {semiring.name}{hint}", position
             )
+
+
+def refuse_unbounded(array: Array, scan: Scan, semiring: Semiring) -> None:
+    """Raise `DomainError` with the first edge of unbounded gain: -∞ in min-plus, ∞ in max-plus.
+
+    ``scan`` is the result of a scan of the array, which is read again only if it has such an edge. A path over such an
+    edge would have no finite weight, whatever its other edges are.
+    """
+    end = scan.high if semiring.tropical == "max" else scan.low
+    gain = -semiring.zero_for(np.float64)
+    if array.dtype.kind in "iu" or end is None or end != gain:
+        return
+    for row, part in enumerate(array):
+        found = part == gain
+        if found.any():
+            position = (row, *(int(index) for index in np.unravel_index(int(found.argmax()), found.shape)))
+            raise unbounded_error(gain, position, semiring)
+
+
+def unbounded_error(gain: float, position: tuple[int, ...], semiring: Semiring) -> DomainError:
+    """Return the error for an edge of unbounded gain at a position of A."""
+    return DomainError(
+        f"A[{', '.join(map(str, position))}] is {gain}, an edge of unbounded gain, over which no path has "
+        f"a finite weight: give it a finite weight, or remove it (no edge in {semiring.name} is {-gain})",
+        position,
+    )

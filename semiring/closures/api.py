@@ -15,15 +15,14 @@ from numpy.typing import NDArray
 from semiring import profiling
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
-from semiring.algebra.expressions.tree import is_floating
 from semiring.algorithms.methods import METHODS, matrix_methods, methods_by_device, takes_edges
-from semiring.algorithms.predecessors import PredecessorSearch, correct_unbounded_rows
+from semiring.algorithms.predecessors import PredecessorSearch
 from semiring.algorithms.progress import Progress, as_progress
 from semiring.algorithms.stars import check_star
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.device import are_disjoint
 from semiring.arrays.operands import check_flags, device_context, has_adjacent_elements
-from semiring.closures.call import Call, Options, is_tropical
+from semiring.closures.call import Call, Options
 from semiring.closures.explanation import Explanation
 from semiring.closures.front_ends import close_request, plan_with_warnings
 from semiring.closures.request import Request
@@ -223,7 +222,8 @@ def closure(
     IntegerOverflowError
         If a distance does not fit the integers. Then a matrix that is closed in place is undefined.
     DomainError, DTypeError, ShapeError
-        For NaN and entries outside the domain, for other dtypes, and for a matrix that is not square.
+        For NaN, entries outside the domain, and an edge of unbounded gain (-∞ in min-plus, ∞ in max-plus). For other
+        dtypes, and for a matrix that is not square.
     AlgebraError
         For a semiring without a star, or one whose laws are refuted (`RoundingWarning` if only rounding breaks them).
         For a method whose conditions the semiring or the graph does not meet.
@@ -450,6 +450,4 @@ def closure_with_predecessors(
     D = _close(request)
     if inspection.predecessors is None:  # closed as packed bits, or empty
         inspection.find(engine_of(make_plan(semiring, D.dtype, threads=options.threads), D), D, A)
-    if is_tropical(semiring) and is_floating(D.dtype):
-        correct_unbounded_rows(make_plan(semiring, D.dtype, threads=options.threads), A, D, inspection.predecessors)
     return D, inspection.predecessors

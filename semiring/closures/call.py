@@ -21,7 +21,7 @@ from semiring.algorithms.potentials.weights import Weights, finite_range
 from semiring.arrays.encoding import inner_zero
 from semiring.arrays.entries import check_by_threads, check_entries
 from semiring.arrays.operands import has_adjacent_elements, memory_of
-from semiring.arrays.scans import Scan
+from semiring.arrays.scans import Scan, refuse_unbounded
 from semiring.graphs.structure import Structure, structure_of, structure_on_device
 from semiring.kernels import named_backend
 from semiring.namespaces import is_device_array
@@ -304,6 +304,8 @@ class Call:
             scan = check_entries(A, semiring)
         else:
             scan = check_by_threads(A, semiring, self.threads)
+        if self.kind.part is None and is_tropical(semiring):
+            refuse_unbounded(self.A.T if self.kind.is_transposed else self.A, scan, semiring)
         if semiring.tropical is not None and scan.low is None:  # the matrix has no edges
             return Scan(0, 0, nonnegative=scan.nonnegative)
         return scan
@@ -326,8 +328,8 @@ class Call:
         A, semiring = self.A, self.kind.options.semiring
         if self.needs_least_weight_only and "scan" not in self.__dict__:
             least = _least(A, None) if semiring.tropical == "min" else -_greatest(A, None)
-            if least != least:
-                check_entries(A.T if self.kind.is_transposed else A, semiring)  # raises, and names the entry
+            if least != least or least == -np.inf:
+                return self.scan.low  # raises, and names the entry
             return least
         low, high, *_ = self.scan
         if self.sign > 0:
@@ -350,8 +352,7 @@ class Call:
             low, high = finite_range(self.A, self.sign)
         else:
             low, high = int(self.least_weight), int(self.greatest_weight)
-        unbounded = k.part is None and bool(self.least_weight == -np.inf)
-        return Weights.from_matrix(self.A, self.sign, self.none, low, high, unbounded, k.is_transposed, k.rounded_to)
+        return Weights.from_matrix(self.A, self.sign, self.none, low, high, k.is_transposed, k.rounded_to)
 
     @_CachedScan
     def potentials(self) -> Array | ExactComponentPotentials:

@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 from semiring.algebra import Semiring
 from semiring.algorithms.stars import check_star, divergence_error, may_diverge
 from semiring.arrays.entries import check_entries
-from semiring.arrays.scans import Scan
-from semiring.closures.call import Call, Strips
+from semiring.arrays.scans import Scan, refuse_unbounded
+from semiring.closures.call import Call, Strips, is_tropical
 from semiring.closures.front_ends import close_request
 from semiring.closures.pieces import Pieces, plan_pieces
 from semiring.closures.request import Request
@@ -64,7 +64,8 @@ def close_distributed(
     semiring = request.semiring
     check_star(semiring, matrix.dtype)
     tiles: Array = agree(matrix.ranks, lambda: place(matrix.own))
-    strips = Strips(partial(scan_distributed, matrix), tiles[:0], piece_name="tiles", whole_name="the matrix")
+    scan = partial(scan_distributed, matrix, is_closed=True)
+    strips = Strips(scan, tiles[:0], piece_name="tiles", whole_name="the matrix")
     options = request.options._replace(method=_METHOD)
     work = plan_pieces(Call.from_array(matrix, options, strips=strips, rounded_to=request.rounded_to))
     pieces = work.pieces_on(tiles, matrix.rows, matrix.columns)
@@ -93,9 +94,12 @@ def _decode_tiles(pieces: Pieces, own_tiles: Array, tiles: Array) -> None:
         tiles.get(out=own_tiles)
 
 
-def scan_distributed(matrix: TiledMatrix, array: Any, semiring: Semiring) -> Scan:
-    """Return `check_entries` of all tiles as a collective operation, with the same result on all ranks."""
-    scan: Scan | None = agree(matrix.ranks, partial(_scan_own_tiles, matrix, semiring))
+def scan_distributed(matrix: TiledMatrix, array: Any, semiring: Semiring, *, is_closed: bool = False) -> Scan:
+    """Return `check_entries` of all tiles as a collective operation, with the same result on all ranks.
+
+    If the matrix ``is_closed``, the function also refuses edges of unbounded gain.
+    """
+    scan: Scan | None = agree(matrix.ranks, partial(_scan_own_tiles, matrix, semiring, is_closed))
     scans = [each for each in matrix.ranks.allgather(scan) if each is not None]
     if not scans:
         return check_entries(matrix.own, semiring)
@@ -105,9 +109,14 @@ def scan_distributed(matrix: TiledMatrix, array: Any, semiring: Semiring) -> Sca
     return total
 
 
-def _scan_own_tiles(matrix: TiledMatrix, semiring: Semiring) -> Scan | None:
+def _scan_own_tiles(matrix: TiledMatrix, semiring: Semiring, is_closed: bool) -> Scan | None:
+    if not matrix.own.size:
+        return None
     try:
-        return check_entries(matrix.own, semiring) if matrix.own.size else None
+        scan = check_entries(matrix.own, semiring)
+        if is_closed and is_tropical(semiring):
+            refuse_unbounded(matrix.own, scan, semiring)
+        return scan
     except DomainError as error:
         row, column = error.position
         raise error.at(int(matrix.rows[row]), int(matrix.columns[column])) from None

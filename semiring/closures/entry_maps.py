@@ -7,8 +7,6 @@ from copy import copy
 from threading import local
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import max_times
 from semiring.algorithms.ordered_integers import map_in_order
@@ -18,7 +16,6 @@ from semiring.kernels.contract import PassKernels
 from semiring.namespaces import array_namespace
 
 __all__ = [
-    "BOUNDED_GAIN",
     "NEGATION",
     "POSITIVE_ZEROS",
     "CallMap",
@@ -57,16 +54,6 @@ class _PositiveZeros(EntryMap):
     def encode(self, rows: Array, index: Index | None, out: Array) -> Array:
         clear_zeros(rows, out)
         return out
-
-
-class _BoundedGain(EntryMap):
-    """The map that removes edges of unbounded gain, which are inserted after the closure."""
-
-    name = "without"
-    may_change_numbers = True
-
-    def encode(self, rows: Array, index: Index | None, out: Array) -> Array:
-        return array_namespace(rows).where(rows == -np.inf, rows.dtype.type(np.inf), rows)
 
 
 class VertexMap(EntryMap):
@@ -186,4 +173,4 @@ class OrderedIntegers(EntryMap):
         return out
 
 
-NEGATION, POSITIVE_ZEROS, BOUNDED_GAIN = _Negation(), _PositiveZeros(), _BoundedGain()
+NEGATION, POSITIVE_ZEROS = _Negation(), _PositiveZeros()

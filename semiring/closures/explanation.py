@@ -29,7 +29,6 @@ _LABELS = {
     "stacks": "stack",
     "edges": "method on edges",
     "minplus": "sign change",
-    "unbounded": "infinite gain",
     "narrow": "narrow integers",
     "integers": "integer distances",
     "ordered": "floats as integers",

@@ -398,7 +398,7 @@ class _StripSetup:
                 f"{format_bytes(memory)} of memory are too small for {self._widest} rows of {n} {self._dtype}, which "
                 f"are one block of pivots, and some more to work on: it takes {format_bytes(layout)}"
             )
-        layout = layout.with_last_round(int(self._needs_cycles))
+        layout = layout.with_last_round(self._needs_cycles)
         if not self._memory_limits.device:
             return layout
         overhead = layouts.HOST.overhead + 2 * layouts.HOST.bytes_per_thread  # the host scans rows and moves them

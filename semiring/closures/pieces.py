@@ -13,7 +13,7 @@ from semiring.closures.method_run import MethodRun
 from semiring.closures.plan import Draft, Rewrite, reason_text
 from semiring.closures.planner import plan_of
 from semiring.errors import AlgebraError
-from semiring.out_of_core.last_round import NO_LAST_ROUND, LastRound
+from semiring.out_of_core.last_round import LastRound
 from semiring.out_of_core.layout import format_bytes
 
 __all__ = ["PieceWork", "Pieces", "plan_pieces"]
@@ -33,7 +33,7 @@ class PieceWork:
     inner: EncodedMatrix  # the encoding in which the method closes it
     #: Validates closed rows before maps are undone. It raises if the matrix must be read in a wider dtype.
     replan: Callable[[Call, Array], Any] | None = None
-    last_round: LastRound = NO_LAST_ROUND
+    last_round: LastRound | None = None
 
     def pieces_on(self, sample: Array, *vertices: Any) -> Pieces:
         """Return the encoding for pieces on the device of ``sample``; ``vertices``: the indices of rows and columns."""
@@ -81,7 +81,7 @@ def plan_pieces(call: Call, *, last_round: bool = False) -> PieceWork:
 
     Raises `AlgebraError` if a rule needs the whole matrix, or a wider dtype.
     """
-    plan, strips, ending = plan_of(call), call.strips, NO_LAST_ROUND
+    plan, strips, ending = plan_of(call), call.strips, None
     assert strips is not None
     for _, answer in plan.answers:
         if not isinstance(answer, Rewrite) or (answer.is_rowwise and not answer.is_final):
@@ -92,7 +92,7 @@ def plan_pieces(call: Call, *, last_round: bool = False) -> PieceWork:
                 f"by {strips.piece_name} of them; read it and close it in memory, which takes "
                 f"{format_bytes(call.A.nbytes)} at least"
             )
-        ending = ending & answer.last_round(call)
+        ending = answer.last_round(call)
     d = plan.draft
     if d.dtype != call.kind.dtype:
         raise AlgebraError(

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -28,17 +27,10 @@ from semiring.kernels.contract import KernelPlan
 from semiring.kernels.engine import engine_of, make_plan
 from semiring.out_of_core.last_round import LastRound
 
-__all__ = ["Draft", "NotApplicable", "Plan", "Rewrite", "Stage", "Work", "reason_text"]
+__all__ = ["Draft", "NotApplicable", "Plan", "Rewrite", "Work", "reason_text"]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 Text: TypeAlias = "str | Callable[[Call], str]"
-
-
-class Stage(NamedTuple):
-    """A change of the closed matrix, applied after the later maps are undone and before the earlier ones."""
-
-    matrix: EncodedMatrix  # the encoding of the closed matrix at that point
-    finish: Callable[[Call, Array], Any]  # ``finish(call, D)`` changes the closed matrix D in place
 
 
 @dataclass(frozen=True)
@@ -58,7 +50,6 @@ class Draft:
     stack: tuple[int, ...] = ()  # (...) of the caller's (..., n, n), where all matrices are closed together
     #: ``replan(call, D)`` validates closed rows D. It returns None, or answers with which the call is planned again.
     replan: Callable[[Call, Array], dict[str, Any] | None] | None = None
-    stages: tuple[Stage, ...] = ()
     #: ``close(work, D)`` closes the matrix in D, which has the shape and dtype of the encoded matrix, and calls
     #: ``work.read(D)`` for its entries. If it ``needs_out_buffer``, D is the caller's output, or None.
     close: Callable[[Work, Any], Any] | None = None
@@ -167,16 +158,12 @@ class Plan:
         self._plan_of = plan_of  # the planner's function, for a call with other answers
         self.draft, self.path, self.answers = draft, path, answers
         self.outer = Draft.from_call(call).matrix
-        levels = [self.outer, *(stage.matrix for stage in draft.stages), draft.matrix]
         self._needs_binding = any(isinstance(map_, CallMap) for map_ in draft.matrix.maps)
-        self._levels = [inner.relative_to(outer) for outer, inner in pairwise(levels)]
         self._matrix = draft.matrix.relative_to(self.outer)
         self.method: MethodRun | None = None
         if draft.close is None and draft.method_of is None:
             self.method = MethodRun(call, draft, draft.method)
-        plain = self.method is not None and not (
-            self._needs_binding or draft.stages or draft.replan or self._matrix.needs_packing
-        )
+        plain = self.method is not None and not (self._needs_binding or draft.replan or self._matrix.needs_packing)
         #: Whether the matrix is only read, closed and written. This short route matters for few vertices.
         self._is_plain = plain and draft.dtype == self.outer.dtype and draft.matrix.storage == "elements"
 
@@ -192,16 +179,9 @@ class Plan:
         assert self.draft.method_of is not None
         return MethodRun(call, self.draft, self.draft.method_of(call))
 
-    def encodings(self, call: Call) -> tuple[EncodedMatrix, list[EncodedMatrix]]:
-        """Return the encoding of the closed matrix relative to the array, and the encodings between the stages."""
-        if not self._needs_binding:
-            return self._matrix, self._levels
-        inner = self.draft.matrix.bind(call)
-        levels = [self.outer, *(stage.matrix.bind(call) for stage in self.draft.stages), inner]
-        matrix = inner.relative_to(self.outer)
-        if len(levels) == 2:
-            return matrix, [matrix]
-        return matrix, [later.relative_to(earlier) for earlier, later in pairwise(levels)]
+    def encoding(self, call: Call) -> EncodedMatrix:
+        """Return the encoding of the closed matrix relative to the array."""
+        return self.draft.matrix.bind(call).relative_to(self.outer) if self._needs_binding else self._matrix
 
     def run(self, call: Call, out_buffer: Any = None) -> Any:
         """Return the closure of the call's array, in ``out_buffer`` or in a new array.
@@ -223,7 +203,7 @@ class Plan:
             if self._matrix.needs_decoding:
                 self._matrix.decode(D, out_buffer)
             return out_buffer
-        matrix, levels = self.encodings(call)
+        matrix = self.encoding(call)
         if d.close is not None and d.needs_out_buffer:
             return d.close(Work(self, call, matrix), out_buffer)
         method = None if d.close is not None else self.method or self.method_for(call)
@@ -239,14 +219,10 @@ class Plan:
             D = d.close(Work(self, call, matrix), D)  # type: ignore[misc]
         if d.replan is not None and (answers := d.replan(call, D)) is not None:
             return self._run_again(call.with_answers(**answers), out_buffer)
-        for stage, between in zip(d.stages[::-1], levels[:0:-1], strict=False):
-            if between.needs_decoding:
-                between.decode(D, D)
-            stage.finish(call, D)
         if out_buffer is None:
             return D.unpack()
-        if levels[0].needs_decoding or D is not out_buffer:
-            levels[0].decode(D, out_buffer)
+        if matrix.needs_decoding or D is not out_buffer:
+            matrix.decode(D, out_buffer)
         return out_buffer
 
     def _run_again(self, call: Call, out_buffer: Any) -> Any:
@@ -319,7 +295,7 @@ def _comparison_key(d: Draft) -> tuple[Any, ...]:
     m = d.matrix
     return (
         *(d.semiring, d.method if isinstance(d.method, str) else d.method.name),
-        *(d.nonnegative, d.has_negative_weight, d.may_use_structure, d.plus, d.stack, len(d.stages)),
+        *(d.nonnegative, d.has_negative_weight, d.may_use_structure, d.plus, d.stack),
         *(d.needs_out_buffer, d.close is None, d.replan is None),
         *(tuple(type(map_) for map_ in m.maps), m.dtype, m.inner, m.sentinel, m.storage),
     )

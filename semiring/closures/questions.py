@@ -6,8 +6,6 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Generic, Literal, TypeVar
 
-import numpy as np
-
 from semiring import profiling
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.potentials.scales import may_gain
@@ -50,18 +48,18 @@ def question(default: Any = None) -> Callable[[Callable[[Call], Answer]], Questi
 
 
 @question(default="zero")
-def signs(call: Call) -> Literal["clear", "zero", "below", "unbounded"]:
+def signs(call: Call) -> Literal["clear", "zero", "below"]:
     """Classify the signs of the weights; weights of max-plus are negated first.
 
     "clear": no weight is below 0, and no sign bit is set. "zero": no weight is below 0. "below": a weight is below 0,
-    or the range is unknown. "unbounded": a weight is -∞ in min-plus.
+    or the range is unknown.
     """
     if not is_tropical(call.kind.options.semiring):
         low, _, _, nonnegative = call.scan
         return "clear" if nonnegative else "zero" if low is not None and low >= 0 else "below"
     least = call.least_weight
     if least is None or least < 0:
-        return "unbounded" if least == -np.inf else "below"
+        return "below"
     if call.needs_least_weight_only:
         return "zero"
     return "clear" if call.scan.nonnegative and call.sign > 0 else "zero"

@@ -14,7 +14,6 @@ from semiring.algorithms.stars import divergence_error
 from semiring.arrays.encoding import inner_zero
 from semiring.closures.call import Call, is_tropical
 from semiring.closures.entry_maps import (
-    BOUNDED_GAIN,
     NEGATION,
     POSITIVE_ZEROS,
     FactorScaling,
@@ -40,8 +39,6 @@ __all__ = ["close_by_strips", "find_journal"]
 
 Array: TypeAlias = Any
 AnyRun: TypeAlias = FileRun | HostArrayRun
-
-_HEADS = "heads of "  # the name of a vector in a journal begins so, and the number of a tail follows
 
 
 def _close(
@@ -71,9 +68,7 @@ def close_by_strips(request: Request, call: Call, run: AnyRun) -> None:
             work = _read_plan(call, run.journal)
         else:
             work = plan_pieces(call, last_round=True)
-            if work.last_round.edges and request.pivots is not None:
-                raise AlgebraError("pivots= does not support edges of unbounded gain: leave pivots= or these edges out")
-            run.layout = run.layout.with_last_round(work.last_round.rows)
+            run.layout = run.layout.with_last_round(work.last_round is not None)
             if run.journal_name is not None:
                 about, vectors = _describe_run(request, work, run.source, run.target)
         release_pages(call.A)
@@ -119,10 +114,8 @@ def _describe_run(
         maps.append(map_.name)
         if isinstance(map_, VertexMap):
             vectors["potentials"] = map_.tails
-    if work.last_round.loops is not None:
+    if work.last_round is not None:
         vectors["loops"] = work.last_round.loops
-    for tail, heads in work.last_round.edges.items():
-        vectors[f"{_HEADS}{tail}"] = heads
     if work.replan not in (None, widen_near_no_path):
         raise _state_error(repr(work.replan))
     return {
@@ -145,7 +138,7 @@ def _read_plan(call: Call, journal: Journal) -> PieceWork:
     """Return the plan that the rules made when the run began, from the journal of the run."""
     about, semiring = journal.about, min_plus if is_tropical(call.semiring) else call.semiring
     h = journal.vectors.get("potentials")
-    by_name: dict[str, EntryMap] = {map_.name: map_ for map_ in (NEGATION, POSITIVE_ZEROS, BOUNDED_GAIN)}
+    by_name: dict[str, EntryMap] = {map_.name: map_ for map_ in (NEGATION, POSITIVE_ZEROS)}
     if h is not None:
         by_name |= {map_.name: map_ for map_ in (PotentialShift(h), FactorScaling(h, call.semiring))}
     maps = tuple(by_name[name] for name in about["maps"])
@@ -158,13 +151,12 @@ def _read_plan(call: Call, journal: Journal) -> PieceWork:
         nonnegative=about["nonnegative"],
         method=call.kind.options.method,
     )
-    edges = {int(name[len(_HEADS) :]): v for name, v in journal.vectors.items() if name.startswith(_HEADS)}
-    last = LastRound(journal.vectors.get("loops"), edges)
+    loops = journal.vectors.get("loops")
     replan = None
     for largest in about["largest"]:
         call.set_result(largest_weight, largest)
         replan = widen_near_no_path
-    return PieceWork(call, d, before.matrix, d.matrix, replan, last)
+    return PieceWork(call, d, before.matrix, d.matrix, replan, None if loops is None else LastRound(loops))
 
 
 def find_journal(

@@ -541,8 +541,6 @@ def closure(
 
     Raises
     ------
-    AlgebraError
-        For edges of unbounded gain (-∞ in min-plus), on all ranks.
     IntegerOverflowError
         For integers that would need a wider dtype during the computation, on all ranks.
     UnknownNameError

@@ -112,7 +112,7 @@ class StripLayout:
     shift
         The rows by which rounds with a journal shift the matrix. It is 0 without a journal.
     last
-        The rows of the panel of a last round without pivots (`LastRound`). It is 0 without such a round.
+        The rows of the panel of a last round without pivots (`LastRound`): 1, or 0 without such a round.
     packed
         Whether kernels compute truth values as words of 32.
     pivots
@@ -167,21 +167,12 @@ class StripLayout:
     @property
     def traffic(self) -> int:
         """The bytes that the closure reads and writes."""
-        return bytes_moved(self.n, self.itemsize + self.pivots, len(self.rounds), self.shift > 0, self.last % 2 > 0)
+        return bytes_moved(self.n, self.itemsize + self.pivots, len(self.rounds), self.shift > 0, self.last > 0)
 
-    def with_last_round(self, rows: int) -> StripLayout:
-        """Return the layout with a last round whose panel has ``rows`` rows. 0 removes the last round.
-
-        Raises `StorageError` if that panel needs more memory than the layout has.
-        """
+    def with_last_round(self, has_last_round: bool) -> StripLayout:
+        """Return the layout with a last round, or without one."""
         rounds = self.rounds[:-1] if self.last else self.rounds
-        longer = replace(self, rounds=(*rounds, ()) if rows else rounds, last=rows)
-        if longer.memory > self.memory:
-            raise StorageError(
-                f"edges of unbounded gain leave {rows // 2} vertices, and a panel of {self.panel} rows has no room for "
-                "two each: give more memory"
-            )
-        return longer
+        return replace(self, rounds=(*rounds, ()) if has_last_round else rounds, last=int(has_last_round))
 
     def loss(self, costs: Costs, ranks: int = 1) -> float:
         """Return the estimated additional time, as a fraction of the time of the closure in memory.

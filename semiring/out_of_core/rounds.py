@@ -42,7 +42,7 @@ from semiring.kernels.machines import closure_speed
 from semiring.out_of_core.buffer_pools import BufferPool
 from semiring.out_of_core.disk import RowStore, RowsWithPivots, values_of
 from semiring.out_of_core.journal import ChecksummedRows, ChecksummedRowsWithPivots, ResumePoint, add_checksum
-from semiring.out_of_core.last_round import NO_LAST_ROUND, LastRound
+from semiring.out_of_core.last_round import LastRound
 from semiring.out_of_core.layout import BUFFERS, StripLayout
 
 __all__ = ["NoStarError", "Progress", "RowTransform", "StripClosure", "WriteListener"]
@@ -132,8 +132,8 @@ class StripClosure:
         write.
     progress, listener
         The callbacks for progress and for writes, or None.
-    last
-        The changes of the last round.
+    last_round
+        The changes of the last round, or None.
     communicator
         The ranks among which the strips are distributed.
     """
@@ -147,7 +147,7 @@ class StripClosure:
     decode: RowTransform
     progress: Progress | None = None
     listener: WriteListener | None = None
-    last_round: LastRound = NO_LAST_ROUND
+    last_round: LastRound | None = None
     communicator: Communicator = SINGLE_RANK
 
     def run(self) -> None:
@@ -303,6 +303,7 @@ class StripClosure:
 
     def _compute_last_panel(self, number: int) -> None:
         """Compute the panel of the last round, after all writes and before the reads of this round."""
+        assert self.last_round is not None
         self._submit_to_writer(lambda: None).result()
         tallest = max(stop - start for start, stop in self._strips)
         memory = self._panel.rows_at(0, self.layout.panel), self._buffers[0].rows_at(0, tallest)
@@ -378,6 +379,7 @@ class StripClosure:
             self._eliminate(K, (start, min(stop, K[0])))
             self._eliminate(K, (max(start, last), stop))
         if self._is_last(number):
+            assert self.last_round is not None
             self.last_round.apply(active.panel, start, strip, self.layout.packed)
         if number == len(self.layout.rounds) - 1:
             self.decode(start, values_of(strip))

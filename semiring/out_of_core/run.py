@@ -28,7 +28,7 @@ from semiring.out_of_core.disk import (
     System,
 )
 from semiring.out_of_core.journal import Journal, add_journal, checksums, create_journal, row_shifts
-from semiring.out_of_core.last_round import NO_LAST_ROUND, LastRound
+from semiring.out_of_core.last_round import LastRound
 from semiring.out_of_core.layout import StripLayout
 from semiring.out_of_core.rounds import Progress, RowTransform, StripClosure
 from semiring.out_of_core.stored_matrix import StoredMatrix, header
@@ -78,7 +78,7 @@ class FileRun:
         progress: Progress | None = None,
         about: Mapping[str, Any] | None = None,
         vectors: Mapping[str, Array] | None = None,
-        last_round: LastRound = NO_LAST_ROUND,
+        last_round: LastRound | None = None,
     ) -> None:
         """Compute and write the closure.
 
@@ -250,7 +250,7 @@ class HostArrayRun:
         progress: Progress | None = None,
         about: Mapping[str, Any] | None = None,
         vectors: Mapping[str, Array] | None = None,
-        last_round: LastRound = NO_LAST_ROUND,
+        last_round: LastRound | None = None,
     ) -> None:
         """Compute the closure, with the parameters of `StripClosure`. ``about`` and ``vectors`` are ignored."""
         source_rows, rows = HostRows(self.source, self.threads), HostRows(self.target, self.threads)

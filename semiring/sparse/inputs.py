@@ -14,7 +14,7 @@ from semiring.arrays.bits import BitMatrix
 from semiring.arrays.encoding import check_entries, convert
 from semiring.arrays.labels import may_name_vertices
 from semiring.arrays.operands import as_host_operand, as_matrix, common_dtype
-from semiring.arrays.scans import Scan
+from semiring.arrays.scans import Scan, refuse_unbounded
 from semiring.arrays.scatter import add_duplicates
 from semiring.arrays.sparse import is_ascending, is_sparse, stored_entries, warn_of_duplicates
 from semiring.arrays.zero_conventions import warn_of_other_zeros
@@ -40,33 +40,24 @@ class SparseEntries:
     values: Array  # in the order of the pattern, in the caller's dtype
     names: tuple[Hashable, ...] | None
     scan: Scan  # the result of a scan of the values
-    unbounded_edge: int = -1  # the first edge of unbounded gain: -∞ in min-plus, ∞ in max-plus
 
     @property
     def closure_only_reason(self) -> str:
         """The reason why only a closure accepts these edges, or "" if elimination and searches accept them too."""
-        if not has_compiled_loops(self.values.dtype):
-            return "floats of 16 bytes, which only the dense closure supports"
-        return "an edge of unbounded gain, which only the dense closure accepts" if self.unbounded_edge >= 0 else ""
+        is_supported = has_compiled_loops(self.values.dtype)
+        return "" if is_supported else "floats of 16 bytes, which only the dense closure supports"
 
     def require_eliminable(self) -> SparseEntries:
         """Return the entries themselves if elimination and searches accept them.
 
-        Raises `DTypeError` for long doubles, `DomainError` for an edge of unbounded gain.
+        Raises `DTypeError` for long doubles.
         """
         if not self.closure_only_reason:
             return self
-        if self.unbounded_edge < 0:
-            raise DTypeError(
-                f"the weights are {self.values.dtype}, and sparse elimination and searches take floats of at most 64 "
-                "bits: round them by A.astype(np.float64), or use closure, or the functions of paths without method="
-            )
-        place = int(self.pattern.rows[self.unbounded_edge]), int(self.pattern.indices[self.unbounded_edge])
-        raise DomainError(
-            f"A[{place[0]}, {place[1]}] is {self.values[self.unbounded_edge]}, an edge of unbounded gain: sparse "
-            "elimination and searches take finite weights. Use closure, or the functions of paths without method=",
-            place,
-        ).named(self.names)
+        raise DTypeError(
+            f"the weights are {self.values.dtype}, and sparse elimination and searches take floats of at most 64 "
+            "bits: round them by A.astype(np.float64), or use closure, or the functions of paths without method="
+        )
 
 
 def edges_of(
@@ -77,7 +68,7 @@ def edges_of(
     With ``check`` a dense matrix is scanned for the "no edge" of another convention, as `closure` does.
 
     Raises `ShapeError`, `DTypeError`, `DeviceError` for an array on a GPU, and `DomainError` for an entry that is NaN
-    or outside the domain.
+    or outside the domain, or an edge of unbounded gain.
     """
     names = None
     A, reading = open_graph(A, semiring, reading, sparse=True)
@@ -160,9 +151,9 @@ def check_values(pattern: Pattern, values: Array, semiring: Semiring, names: Any
     """Return the edges of a pattern with these values. Raises `DomainError`, as `edges_of` does."""
     try:
         scan = check_entries(values, semiring)
-        endless = ~np.isfinite(values) & (values != semiring.zero_for(values.dtype))
-        unbounded = semiring.tropical is not None and bool(endless.any())
+        if semiring.tropical is not None:
+            refuse_unbounded(values, scan, semiring)
     except DomainError as error:
         (entry,) = error.position
         raise error.at(int(pattern.rows[entry]), int(pattern.indices[entry])).named(names) from None
-    return SparseEntries(pattern, values, names, scan, int(np.argmax(endless)) if unbounded else -1)
+    return SparseEntries(pattern, values, names, scan)

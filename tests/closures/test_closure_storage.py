@@ -11,7 +11,6 @@ from tiers import full
 import semiring as sr
 from semiring.algorithms import irreflexive_closure
 from semiring.algorithms import packed_bits as packing
-from semiring.algorithms.johnson import sparse_graph
 from semiring.arrays import bits
 from semiring.arrays.bits import BitMatrix, pack
 from semiring.closures import closure
@@ -231,20 +230,6 @@ def test_explains_the_choice_for_sparse_input(rng):
     assert "Dijkstra" in str(explanation)
 
 
-@pytest.mark.parametrize(("semiring", "sign"), [("min_plus", 1), ("max_plus", -1)])
-def test_johnson_takes_edges_of_unbounded_gain(semiring, sign):
-    A = sign * np.array([[np.inf, -np.inf, np.inf], [np.inf, np.inf, 2.0], [np.inf, np.inf, np.inf]])
-    entries = np.nonzero(sign * np.inf != A)
-    expected = sign * np.array([[0, -np.inf, -np.inf], [np.inf, 0, 2], [np.inf, np.inf, 0]])
-    for given in (A, sparse.coo_array((A[entries], entries), shape=A.shape)):
-        np.testing.assert_array_equal(closure(given, semiring, method="johnson"), expected)
-    _, explanation = closure(A, semiring, method="johnson", explain=True)
-    assert explanation.method == "rkleene"
-    A[2, 0] = sign * 5.0
-    with pytest.raises(sr.errors.NegativeCycleError):
-        closure(A, semiring, method="johnson")
-
-
 def test_a_nan_of_a_sparse_matrix_is_refused_as_that_of_the_dense_one():
     A = np.array([[np.inf, 1.0, np.nan], [2.0, np.inf, np.inf], [np.inf, np.nan, np.inf]])
     entries = np.nonzero(np.inf != A)
@@ -256,14 +241,3 @@ def test_a_nan_of_a_sparse_matrix_is_refused_as_that_of_the_dense_one():
                 str(caught.value) == "A[0, 2] is nan, which is no element of any semiring; the zero of min_plus is inf"
             )
             assert caught.value.position == (0, 2)
-
-
-@pytest.mark.parametrize("sign", [1, -1])
-def test_a_graph_of_edges_has_none_of_unbounded_gain(sign):
-    """An edge of unbounded gain raises here, and `closure` closes such a matrix by another method."""
-    A = sparse.coo_array(([sign * 3.0, -sign * np.inf], ([0, 2], [1, 0])), shape=(3, 3))
-    with pytest.raises(
-        sr.errors.DomainError, match=rf"A\[2, 0\] is {-sign * np.inf}, an edge of unbounded gain"
-    ) as caught:
-        sparse_graph(A, sign)
-    assert caught.value.position == (2, 0)

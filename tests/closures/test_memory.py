@@ -357,12 +357,6 @@ def pool(monkeypatch):
         yield pool
 
 
-def with_gains(n):
-    A = weights(n)
-    A[0, 1], A[1:, 0] = -np.inf, np.inf
-    return A
-
-
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("make", "options"),
@@ -377,7 +371,6 @@ def with_gains(n):
         pytest.param(lambda n: of_both_signs(n, np.float64), {}, marks=pytest.mark.exhaustive),
         (lambda n: of_both_signs(n, np.int32), {}),
         (lambda n: weights(n, np.int32) * 10**5, {}),
-        (with_gains, {}),
         (truths, {"semiring": "boolean"}),
     ],
 )

@@ -160,15 +160,6 @@ def test_a_negative_cycle_is_found_before_anything_is_written():
     np.testing.assert_array_equal(A, before)
 
 
-def test_edges_without_bound_beside_components():
-    A = np.full((5, 5), INF)
-    A[0, 1], A[1, 0], A[2, 0], A[2, 3], A[3, 2], A[4, 2] = -1, 1.5, -1e17, -3.0, 4.0, -INF
-    D = sr.closure(A)
-    np.testing.assert_allclose([D[0, 1], D[2, 3]], [-1, -3], rtol=1e-15)
-    assert (D[4, :4] == -INF).all()
-    assert (D[:4, 4] == INF).all()
-
-
 @pytest.mark.full
 def test_an_acyclic_graph_is_products_alone(rng):
     """Paths of whole numbers are exact, and many components are summarized in the explanation."""

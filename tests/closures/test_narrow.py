@@ -99,13 +99,6 @@ def test_negative_weights_stay_wide(rng, dtype):
     check(A, None)
 
 
-def test_minus_infinity_stays_wide(rng):
-    A = np.triu(graph(rng, 50, "float64"), 1)
-    A[A == 0] = np.inf
-    A[3, 40] = -np.inf
-    check(A, None)
-
-
 @pytest.mark.full
 @pytest.mark.parametrize("dtype", WIDE)
 def test_several_parts_go_by_the_greatest_edge(rng, dtype):

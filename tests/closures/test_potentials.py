@@ -230,34 +230,6 @@ def test_a_cycle_of_many_edges_in_a_dense_matrix():
     assert oracles.cycle_weight(A, list(caught.value.cycle)) < 0
 
 
-# ------------------------------------------------------------------------------------------------- unbounded edges
-
-
-def test_minus_infinity_edges(rng):
-    inf = np.inf
-    A = np.full((5, 5), inf)
-    A[0, 1], A[1, 2], A[2, 3], A[4, 0] = 1.0, -inf, 2.0, -3.0
-    D = closure(A)
-    assert D[1, 2] == -inf
-    assert D[0, 3] == -inf
-    assert D[4, 3] == -inf
-    assert D[4, 1] == -2
-    assert D[2, 3] == 2
-    assert D[3, 0] == inf
-    assert (np.diagonal(D) == 0).all()
-    np.testing.assert_array_equal(closure(-A, "max_plus"), -D)
-    two = A.copy()
-    two[3, 4] = inf
-    two[4, 0] = -inf
-    assert closure(two)[4, 3] == -inf
-    A[3, 1] = 100.0
-    with pytest.raises(sr.errors.NegativeCycleError) as caught:
-        closure(A)
-    assert sorted(caught.value.cycle) == [1, 2, 3]
-    with pytest.raises(sr.errors.NegativeCycleError):
-        closure([[-inf]])
-
-
 # ------------------------------------------------------------------------------------------------- integers
 
 

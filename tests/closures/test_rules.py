@@ -79,11 +79,11 @@ def applications(explanation, name):
 def test_a_rule_is_asked_in_its_place(register_temporarily, half_of, graph):
     found, asked = half_of
     expected = sr.closure(graph)
-    assert register_temporarily(found, before="unbounded") is found
+    assert register_temporarily(found, before="narrow") is found
     D, explanation = sr.closure(graph, explain=True)
     assert np.array_equal(D, expected)
     names = [link.step for link in explanation.chain]
-    assert names.index("minplus") + 1 == names.index("half of all") == names.index("unbounded") - 1
+    assert names.index("minplus") + 1 == names.index("half of all") == names.index("narrow") - 1
     assert applications(explanation, "half of all") == [True]
     _, explanation = sr.closure(np.where(graph > 8, np.inf, graph), explain=True)
     assert applications(explanation, "half of all") == [False]
@@ -93,7 +93,7 @@ def test_a_rule_is_asked_in_its_place(register_temporarily, half_of, graph):
 def test_matrices_planned_before_are_planned_anew_and_then_no_more(register_temporarily, half_of, graph):
     found, asked = half_of
     expected = sr.closure(graph)  # by a plan that is kept
-    register_temporarily(found, before="unbounded")
+    register_temporarily(found, before="narrow")
     for _ in range(3):
         assert np.array_equal(sr.closure(graph), expected)
     assert len(asked) == 1
@@ -111,7 +111,7 @@ def test_a_rule_is_asked_about_stacks_and_other_semirings(register_temporarily, 
     found, asked = half_of
     stack = np.stack([graph, graph.T])
     expected, wide = sr.closure(stack), sr.closure(graph, "max_min")
-    register_temporarily(found, before="unbounded")
+    register_temporarily(found, before="narrow")
     assert np.array_equal(sr.closure(stack), expected)
     assert np.array_equal(sr.closure(graph, "max_min"), wide)
     assert {kind.options.semiring.name for kind in asked} == {"min_plus", "max_min"}
@@ -244,7 +244,7 @@ def test_a_rule_that_reads_entries_sees_those_of_every_call(register_temporarily
     with_7 = graph.copy()
     with_7[0, 0] = 7
     expected = [sr.closure(A) for A in (graph, with_7)]
-    register_temporarily(look, before="unbounded", reads_entries=True)
+    register_temporarily(look, before="narrow", reads_entries=True)
     for A, closed in zip((graph, with_7) * 2, expected * 2, strict=True):
         D, explanation = sr.closure(A, explain=True)
         assert applications(explanation, "look") == [A is with_7]

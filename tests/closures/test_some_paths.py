@@ -13,7 +13,7 @@ from tiers import full
 import semiring as sr
 from semiring.algebra.catalogue import as_semiring
 from semiring.arrays import memory
-from semiring.errors import DivergenceError, DomainError, NoPathError, VertexError
+from semiring.errors import DivergenceError, NoPathError, VertexError
 from semiring.io import as_network
 
 # Weights that gain are no probabilities, and are meant here.
@@ -205,21 +205,6 @@ def test_both_signs_of_very_different_size_are_closed_densely():
     assert P.path(0, 3) == [0, 1, 2, 3]
     with pytest.raises(sr.errors.AlgebraError, match="needs a selective"):
         sr.shortest_paths(given, sources=[0], method="johnson")
-
-
-@pytest.mark.parametrize("sign", [1, -1])
-def test_edges_of_unbounded_gain_are_closed(sign):
-    A = sign * np.array([[inf, -inf, 4.0], [inf, inf, 1.0], [inf, inf, inf]])
-    function = sr.shortest_paths if sign > 0 else sr.longest_paths
-    everything = function(A)
-    some = function(A, sources=[0], targets=[2, 1])
-    assert some.matrix.tolist() == [everything.matrix[0, [2, 1]].tolist()] == [[-sign * inf] * 2]
-    assert some.path(0, 2) == [0, 1, 2]
-    assert "unbounded gain" in str(some.explanation)
-    assert function(A, limit=sign * 1.0).matrix.tocsr()[1, 2] == sign
-    for method in ("johnson", "factor"):
-        with pytest.raises(DomainError, match=r"A\[0, 1\] is .*inf, an edge of unbounded gain: sparse elimination and"):
-            function(A, sources=[0], method=method)
 
 
 @pytest.mark.full

@@ -137,31 +137,6 @@ def test_cycles_of_weights_of_both_signs(rng, path, name, dtype):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(
-    ("name", "reflexive"),
-    full(
-        lambda name, reflexive: reflexive == (name == "max_plus"),
-        itertools.product(["min_plus", "max_plus"], [True, False]),
-    ),
-)
-def test_edges_of_unbounded_gain(rng, path, name, reflexive):
-    sign = 1 if name == "min_plus" else -1
-    A = np.triu(heights(rng, 97), 1)
-    A[np.tri(97, dtype=bool) | (rng.random(A.shape) < 0.8)] = np.inf
-    A[60:75, 60:75] = rng.integers(0, 9, (15, 15))
-    A[[3, 3, 8, 40, 59], [5, 90, 9, 41, 80]] = -np.inf
-    A *= sign
-    expected = sr.closure(A, name, method=METHOD, reflexive=reflexive)
-    assert np.isinf(expected[3, 96])
-    for journal in (None, path.with_name("run")):
-        np.save(path, A)
-        found, why = sr.closure(
-            path, name, out=path, memory=least_memory(path, name), reflexive=reflexive, journal=journal, explain=True
-        )
-        assert "5 edges of unbounded gain" in str(why)
-        assert same_bits(found, expected)
-
-
 def heights(rng, n, dtype=np.float32):
     """Return whole weights of both signs without a negative cycle."""
     h = rng.integers(0, 500, n)
@@ -479,10 +454,7 @@ def test_refused_before_anything_is_written(rng, path):
     check_refused(A, AlgebraError, "read it and close it in memory", "plus_times", reflexive=False)
     check_refused(A, ValueError, "too small for 32 rows", memory=1000)
     check_refused(A - 0.5, NegativeCycleError, "below 0")
-    check_refused(np.where(A < 0.001, -np.inf, A), NegativeCycleError, "weight -inf")
-    many = np.triu(A, 1) + np.where(np.tri(97, dtype=bool), np.inf, 0)
-    many[np.arange(90), np.arange(1, 91)] = -np.inf
-    check_refused(many, ValueError, "unbounded gain leave 90 vertices", memory=90_000)
+    check_refused(np.where(A < 0.001, -np.inf, A), DomainError, "is -inf, an edge of unbounded gain")
     A[40, 7] = np.nan
     check_refused(A, DomainError, r"A\[40, 7\] is nan")
     check_refused(np.full((97, 97), 20_000, np.int16), IntegerOverflowError, "no room for wider ones")

@@ -37,7 +37,7 @@ def choose_potentials(weights: Weights, threads: int, *, in_memory: bool = True)
     if A.dtype.kind == "i":
         # The potentials are whole numbers, in either work dtype.
         return potentials_by_sweeps(weights, threads, in_memory=in_memory).astype(np.int64)
-    if weights.n <= SMALL and not weights.has_unbounded and array_namespace(A) is np:
+    if weights.n <= SMALL and array_namespace(A) is np:
         with np.errstate(over="ignore", invalid="ignore"):
             h = small_potentials(np.asarray(A) if weights.is_plain else weights.rows(slice(None)))
     potentials = potentials_by_sweeps(weights, threads, in_memory=in_memory) if h is None else h

@@ -37,8 +37,7 @@ _LARGEST_INTEGER = 2**61
 class Weights:
     """The min-plus weights of a matrix in the dtype ``work``, for the sweeps of Bellman-Ford.
 
-    A missing edge has the weight `no_edge`. A max-plus matrix is represented by its negated entries. An edge of
-    unbounded gain (-∞ in min-plus) counts as missing, because it is inserted later (`unbounded_edges`).
+    A missing edge has the weight `no_edge`. A max-plus matrix is represented by its negated entries.
     """
 
     A: Array
@@ -46,8 +45,7 @@ class Weights:
     no_edge_entry: Any  # the entry of A that means "no edge"
     work: np.dtype[Any]  # float64 or int64
     epsilon: float  # relative rounding of an entry, or 0 if every entry is exact
-    has_unbounded: bool = False  # whether A has edges of unbounded gain
-    range: tuple[Any, Any] = (0, 0)  # the least and the greatest weight, without edges of unbounded gain
+    range: tuple[Any, Any] = (0, 0)  # the least and the greatest weight
     vertices: Any = None  # (n,) on the device of A: the rows and columns of the graph, or None for all in order
     is_reversed: bool = False  # whether the edges of A are the reversed edges of the caller
 
@@ -59,7 +57,6 @@ class Weights:
         no_edge_entry: Any,
         low: Any,
         high: Any,
-        has_unbounded: bool = False,
         is_reversed: bool = False,
         rounded_to: Any = None,
     ) -> Weights:
@@ -80,7 +77,7 @@ class Weights:
                 raise IntegerOverflowError(
                     f"paths of {n} edges of weights from {least} to {greatest} leave the range of int64: use float64"
                 )
-        return cls(A, sign, no_edge_entry, work, epsilon, has_unbounded, (low, high), is_reversed=is_reversed)
+        return cls(A, sign, no_edge_entry, work, epsilon, (low, high), is_reversed=is_reversed)
 
     @property
     def is_plain(self) -> bool:
@@ -130,8 +127,6 @@ class Weights:
             rows[...] = part
         else:
             xp.subtract(0, part, out=rows)  # gives 0.0 for 0, because first calls leave -0.0 to compiled kernels
-        if self.has_unbounded:
-            rows[rows == -np.inf] = np.inf
         return rows
 
     def raised_rows(self, index: slice | Array, out: Array | None = None, scratch: Array | None = None) -> Array:

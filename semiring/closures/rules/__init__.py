@@ -34,7 +34,6 @@ from semiring.closures.rules.signs import signs
 from semiring.closures.rules.sparse import sparse
 from semiring.closures.rules.stacks import stacks
 from semiring.closures.rules.structure import structure
-from semiring.closures.rules.unbounded import unbounded
 from semiring.closures.rules.undirected import undirected
 from semiring.errors import MethodError, UnknownNameError
 
@@ -56,8 +55,6 @@ RULES: tuple[Rule, ...] = (
     edges,
     # Later rules receive min-plus in place of max-plus, and weights whose sign the maps change.
     minplus,
-    # Edges of -∞ have no potentials.
-    unbounded,
     # `integers` closes the integers that `narrow` could not prove to fit fewer bits, and weights below 0.
     *(narrow, integers),
     # The storage precedes the graph, because components are joined by products in this storage.

@@ -1,7 +1,4 @@
-"""Run Dijkstra's algorithm on the edges of a dense matrix, if the caller named such a method: the rule `edges`.
-
-It does not support edges of unbounded gain: then R-Kleene closes the matrix without them.
-"""
+"""Run Dijkstra's algorithm on the edges of a dense matrix, if the caller named such a method: the rule `edges`."""
 
 from __future__ import annotations
 
@@ -13,7 +10,6 @@ from semiring.algorithms.methods import takes_edges
 from semiring.closures.call import Call
 from semiring.closures.plan import Draft, NotApplicable, Rewrite
 from semiring.closures.planner import Recorder, question, rule
-from semiring.closures.questions import signs
 from semiring.closures.rules.searches import dijkstra, graph_of
 
 __all__ = ["edges"]
@@ -43,9 +39,6 @@ def edges(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
     """
     if not takes_edges(d.method):
         return NotApplicable("the method takes a matrix")
-    if q.ask(signs) == "unbounded":
-        why = "an edge has unbounded gain: rkleene closes the matrix without such edges, and they are inserted last"
-        return Rewrite(why, d.replace(method="rkleene"))
     if q.ask(edges_have_potentials):
         return dijkstra(d, _make_graph)
     why = "weights of very different size: rkleene closes each strong component with potentials of its own"

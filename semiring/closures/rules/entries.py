@@ -15,7 +15,6 @@ _REASONS = {
     "clear": "no entry is below 0, and no sign bit is set",
     "zero": "no entry is below 0",
     "below": "an entry may be below 0",
-    "unbounded": "an edge has unbounded gain",
 }
 
 

@@ -33,7 +33,7 @@ def minplus(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
     if dual:
         maps, why = (*maps, NEGATION), "max-plus is min-plus of the negatives"
     answer = q.ask(signs)
-    signed = answer in ("below", "unbounded")
+    signed = answer == "below"
     state = {
         "nonnegative": not signed,
         "at_least_zero": not signed,

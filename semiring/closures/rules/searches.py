@@ -115,7 +115,7 @@ def searches(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
     if q.on_device:
         return NotApplicable("searches run on the CPU, and the matrix is on a GPU")
     if k.needs_predecessors or m.may_change_numbers:
-        return NotApplicable("an edge has unbounded gain, or predecessors were requested")
+        return NotApplicable("a rule has changed the weights, or predecessors were requested")
     if not q.ask(edges_are_listed):
         return NotApplicable("not known to have few edges, or already closed by them")
     costs = _predicted_costs
