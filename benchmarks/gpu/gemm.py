@@ -88,7 +88,6 @@ ROWS = [
     Row("plus_times", "float32", " (cuBLAS)", pairs=128),  # FFMA
     Row("log_plus", "float32", " (cuBLAS)"),
     Row("log_plus", "float32", ", underflow everywhere", largest=400_000),
-    Row("min_plus", "float32", " with pivots", True, "multiply_add_pivots", pairs=256 / 3),
     Row("min_plus", "float32", " with witness", True, "multiply_add_witness", pairs=256 / 3),
     Row("boolean", "bits", ", packed bits", n=32768, pairs=32768),  # 1-bit tensor cores: eight times the pairs of int8
 ]

@@ -108,7 +108,7 @@ def blocked_floyd_warshall(
         return
     engine.reserve(max(workspace(engine, n, min(n, speed.strip), widest)))
     for pivots in blocks:
-        rkleene(engine, *elimination.block(engine, pivots), start=start + pivots[0])
+        elimination.close(engine, pivots)
         if plan.status.diverged >= 0:
             return
         elimination.update_panels(engine, pivots)
@@ -183,8 +183,8 @@ class Rows:
         """Return the local columns of some vertices."""
         return vertices
 
-    def strip(self, rows: Range) -> tuple[Array, Array | None]:
-        """Return some local rows, which a task reads and writes, and their part of P if pivots are recorded."""
+    def strip(self, rows: Range) -> Array:
+        """Return some local rows, which a task reads and writes."""
         raise NotImplementedError
 
     def pivots(self, pivots: Range) -> Array:
@@ -209,8 +209,8 @@ class _InMemoryRows(Rows):
     def __init__(self, A: Array) -> None:
         self._A = A
 
-    def strip(self, rows: Range) -> tuple[Array, Array | None]:
-        return self._A[slice(*rows)], None
+    def strip(self, rows: Range) -> Array:
+        return self._A[slice(*rows)]
 
     def pivots(self, pivots: Range) -> Array:
         return self._A[slice(*pivots)]
@@ -247,11 +247,7 @@ class Elimination:
     def close(self, engine: Engine, pivots: Range) -> None:
         """Compute A_KK ← A_KK* in place."""
         if pivots[0] < pivots[1]:
-            rkleene(engine, *self.block(engine, pivots), start=self.start + pivots[0])
-
-    def block(self, engine: Engine, pivots: Range) -> tuple[Array, Array | None, int]:
-        """Return A_KK, its pivots, and the vertex of its first row."""
-        return *self._pivot_rows(engine, pivots, pivots), pivots[0]
+            rkleene(engine, self._pivot_rows(engine, pivots, pivots), start=self.start + pivots[0])
 
     def close_rows(self, engine: Engine, pivots: Range) -> None:
         """Compute A_KK ← A_KK* and the remaining columns of its rows, unless a pivot has no star."""
@@ -270,13 +266,13 @@ class Elimination:
         if pivots[0] < pivots[1] and own_range[0] < own_range[1]:
             A_KK = self.matrix.closed_pivots(pivots)
             if A_KK is None:
-                A_KK, _ = self._pivot_rows(engine, pivots, pivots)
-            engine.multiply_left(A_KK, *self._pivot_rows(engine, pivots, columns), pivots[0])
+                A_KK = self._pivot_rows(engine, pivots, pivots)
+            engine.multiply_left(A_KK, self._pivot_rows(engine, pivots, columns))
 
-    def _pivot_rows(self, engine: Engine, pivots: Range, columns: Range) -> tuple[Array, Array | None]:
+    def _pivot_rows(self, engine: Engine, pivots: Range, columns: Range) -> Array:
         """Return some columns of the rows of the pivots."""
-        (A_K, P_K), own_range = self.matrix.strip(self.matrix.local_rows(pivots)), self.matrix.local_columns(columns)
-        return A_K[:, columns_of(engine.plan, *own_range)], None if P_K is None else P_K[:, slice(*own_range)]
+        A_K, own_range = self.matrix.strip(self.matrix.local_rows(pivots)), self.matrix.local_columns(columns)
+        return A_K[:, columns_of(engine.plan, *own_range)]
 
     def eliminate(self, engine: Engine, pivots: Range, rows: Range, columns: Range) -> None:
         """Update the remainder in some rows and columns, a few rows at a time.
@@ -291,7 +287,7 @@ class Elimination:
     def _eliminate(self, engine: Engine, pivots: Range, rows: slice, columns: Range) -> None:
         """Multiply by the rows of the pivots once, in some local rows and columns."""
         plan, J, K = engine.plan, columns_of(engine.plan, *columns), self.matrix.local_columns(pivots)
-        (A_R, P_R), A_K = self.matrix.strip((rows.start, rows.stop)), self.matrix.pivots(pivots)
+        A_R, A_K = self.matrix.strip((rows.start, rows.stop)), self.matrix.pivots(pivots)
         panel, pivot_columns = A_R[:, columns_of(plan, *K)], self.matrix.pivot_columns(pivots, rows)
         replaced = columns[0] < K[1] and K[0] < columns[1]
         if pivot_columns is None:
@@ -301,7 +297,4 @@ class Elimination:
                 pivot_columns = engine.copy_panel(panel, out)
         if replaced and not plan.semiring.idempotent:  # for an idempotent ⊕, A_RK does not improve on A_RK A_KK*
             panel[...] = zero_item(plan)
-        if P_R is None:
-            engine.multiply_add(A_R[:, J], pivot_columns, A_K[:, J])
-        else:  # ⊕ is idempotent here, and the columns keep their entries, so that P records improvements only
-            engine.multiply_add_pivots(A_R[:, J], P_R[:, slice(*columns)], pivot_columns, A_K[:, J], pivots[0])
+        engine.multiply_add(A_R[:, J], pivot_columns, A_K[:, J])

@@ -142,10 +142,6 @@ class ReportingEngine(Engine):
         super().multiply_add_upper(C, A, B)
         self._count(A.shape[0], B.shape[0], C.shape[1] // 2)
 
-    def multiply_add_pivots(self, C: Array, P: Array, A: Array, B: Array, k0: int = 0) -> None:
-        super().multiply_add_pivots(C, P, A, B, k0)
-        self._count(A.shape[0], B.shape[0], self._width(C))
-
     def close_block(self, A: Array, start: int = 0) -> None:
         super().close_block(A, start)
         self._count(A.shape[0], A.shape[0], self._width(A))
@@ -157,10 +153,6 @@ class ReportingEngine(Engine):
     def close_as(self, name: str, A: Array) -> None:
         super().close_as(name, A)
         self._count(A.shape[0], A.shape[0], A.shape[1])
-
-    def close_block_pivots(self, A: Array, P: Array, k0: int = 0, start: int = 0) -> None:
-        super().close_block_pivots(A, P, k0, start)
-        self._count(A.shape[0], A.shape[0], self._width(A))
 
 
 class _NoKernels(ClosureKernels):
@@ -184,8 +176,8 @@ class _NoKernels(ClosureKernels):
 
     def _do_nothing(self, *_: Any, **__: Any) -> None: ...
 
-    multiply = multiply_add = multiply_add_witness = multiply_add_pivots = _do_nothing
-    close = close_block = close_block_pivots = _do_nothing
+    multiply = multiply_add = multiply_add_witness = _do_nothing
+    close = close_block = _do_nothing
 
 
 class _Outline(np.ndarray[Any, Any]):

@@ -14,10 +14,6 @@ star::
 Cost: n³ pairs, of which all but n·leaf² are in products of blocks of at least about leaf / 2 rows. The workspace is
 n/2 × panel of the engine.
 
-Pivots: every entry meets every pivot exactly once. The pivots of the first half come before the pivots of the second
-half, and in increasing order within a product. P therefore holds the run of pivots that last improved an entry, as in
-Floyd-Warshall.
-
 The module computes neither A⁺ (see `irreflexive_closure`) nor predecessors (see `predecessors`). Hazards: a pivot
 without a star stops the recursion and leaves A undefined. With mixed signs in floating point, rounding makes some
 zero-weight cycles negative (see `potentials`).
@@ -32,9 +28,7 @@ from semiring.kernels.engine import Engine
 __all__ = ["rkleene"]
 
 
-def rkleene(
-    engine: Engine, A: Array, P: Array | None = None, k0: int = 0, *, leaf: int | None = None, start: int = 0
-) -> bool:
+def rkleene(engine: Engine, A: Array, *, leaf: int | None = None, start: int = 0) -> bool:
     """Compute A ← A* in place, and return whether every pivot has a star.
 
     Parameters
@@ -43,11 +37,6 @@ def rkleene(
         The operations of a backend, and the plan of the closure.
     A
         (n, n) of the plan's dtype and storage, with any row stride.
-    P
-        (n, n) int32, for a selective ⊕ only. Where the closure strictly improves A[i, j], P[i, j] becomes k0 + the
-        first vertex of the run of pivots that improved it last. The runs of `close_block_pivots` are single pivots.
-    k0
-        The vertex of A's first row.
     leaf
         Blocks of at most this many rows are closed by `close_block`; by default the leaf of the schedule. Larger blocks
         are closed by the backend's closure of whole matrices, if it has one and no leaf is given.
@@ -62,12 +51,9 @@ def rkleene(
     schedule = schedule_for(engine.backend.name, plan.dtype, plan.storage, plan.semiring)
     packed = plan.storage == "bits"
     if n <= max(1, leaf or schedule.leaf) or (packed and n <= WORD):
-        if P is None:
-            engine.close_block(A, start)
-        else:
-            engine.close_block_pivots(A, P, k0, start)
+        engine.close_block(A, start)
         return not has_diverged(plan, start, plan.semiring.divergence is None)
-    if P is None and not leaf and n <= schedule.max_whole_matrix_rows and engine.can_close(n):
+    if not leaf and n <= schedule.max_whole_matrix_rows and engine.can_close(n):
         engine.close(A, start)
         return not has_diverged(plan, start, plan.semiring.divergence is None)
 
@@ -76,18 +62,17 @@ def rkleene(
     first, second = (0, h), (h, n)
     A11, A12 = block(plan, A, first, first), block(plan, A, first, second)
     A21, A22 = block(plan, A, second, first), block(plan, A, second, second)
-    P11, P12, P21, P22 = (None,) * 4 if P is None else (P[:h, :h], P[:h, h:], P[h:, :h], P[h:, h:])
 
-    if not rkleene(engine, A11, P11, k0, leaf=leaf, start=start):
+    if not rkleene(engine, A11, leaf=leaf, start=start):
         return False
-    engine.multiply_left(A11, A12, P12, k0)
-    _accumulate(engine, A22, P22, A21, A12, k0)
-    engine.multiply_right(A21, A11, P21, k0)
-    if not rkleene(engine, A22, P22, k0 + h, leaf=leaf, start=start + h):
+    engine.multiply_left(A11, A12)
+    engine.multiply_add(A22, A21, A12)
+    engine.multiply_right(A21, A11)
+    if not rkleene(engine, A22, leaf=leaf, start=start + h):
         return False
-    engine.multiply_left(A22, A21, P21, k0 + h)
-    _accumulate(engine, A11, P11, A12, A21, k0 + h)
-    engine.multiply_right(A12, A22, P12, k0 + h)
+    engine.multiply_left(A22, A21)
+    engine.multiply_add(A11, A12, A21)
+    engine.multiply_right(A12, A22)
     return True
 
 
@@ -100,11 +85,3 @@ def _middle_row(n: int, grain: int) -> int:
     unit = grain if n >= 4 * grain else WORD
     rounded = -(-half // unit) * unit
     return rounded if rounded < n else half
-
-
-def _accumulate(engine: Engine, C: Array, P: Array | None, A: Array, B: Array, k0: int) -> None:
-    """Compute C ← C ⊕ A ⊗ B, and record pivots in P unless it is None."""
-    if P is None:
-        engine.multiply_add(C, A, B)
-    else:
-        engine.multiply_add_pivots(C, P, A, B, k0)

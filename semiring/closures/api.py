@@ -53,7 +53,6 @@ class _ClosureOptions(TypedDict, total=False):
     device: Any
     memory: int | str | None
     journal: Any
-    pivots: Any
     structure: bool | str | Iterable[str]
     compute_dtype: Any
     weight: str | Callable[[Any], Any] | None
@@ -106,7 +105,6 @@ def closure(
     device: Any = None,
     memory: int | str | Mapping[str, int | str] | None = None,
     journal: Any = None,
-    pivots: Any = None,
     structure: bool | str | Iterable[str] = True,
     compute_dtype: Any = None,
     weight: str | Callable[[Any], Any] | None = None,
@@ -179,10 +177,6 @@ def closure(
         The name of a file that records the progress of a closure by strips. If the run stops for any reason, the same
         call continues it, with a bitwise identical result. After the end of the run the call returns at once. Without a
         journal, a matrix that is closed in place is lost if the run stops.
-    pivots : str or path-like, optional
-        The name of a new .npy file, (n, n) int32, for a matrix in a file and a selective ⊕. It receives a vertex on a
-        best path for each pair of vertices, from which `Paths` of the closure finds paths. Costs a quarter more
-        computing, and 4 bytes more for each entry that is moved.
     structure : bool, str or iterable of str, default True
         Whether the structure of the graph may reduce the work: True, False, or the names of rules. The rules are
         ``"bottleneck"``, ``"hops"``, ``"reachability"``, ``"separators"``, ``"searches"``, ``"components"`` and
@@ -264,7 +258,7 @@ def closure(
         return _close_stack_by_gpus(several, A, out, explain, semiring=semiring, **shared)
     options = _make_options(semiring, method, threads, check, structure, several, compute_dtype)
     progress = as_progress(progress)
-    rare = device, memory, journal, pivots, weight, directed, columns
+    rare = device, memory, journal, weight, directed, columns
     plain = not explain and not profiling.active and rare.count(None) == len(rare)
     if plain and _is_plain(A, out, options):
         call = Call.from_plain_array(A, options, not reflexive, progress)
@@ -283,7 +277,6 @@ def closure(
         devices=several,
         memory=memory,
         journal=journal,
-        pivots=pivots,
         reading=reading,
         progress=progress,
         explanation=explanation,

@@ -52,7 +52,7 @@ from semiring.out_of_core.disk import TRUTHS, File, Memory, PackedRows, RowStore
 from semiring.out_of_core.journal import add_journal
 from semiring.out_of_core.layout import MemoryLimits, StripLayout, format_bytes, limits_of
 from semiring.out_of_core.run import FileRun, HostArrayRun, complete_file, open_for_writing
-from semiring.out_of_core.stored_matrix import PIVOT, StoredMatrix, as_stored, is_npy_name, new_file, new_pivot_file
+from semiring.out_of_core.stored_matrix import StoredMatrix, as_stored, is_npy_name, new_file
 
 __all__ = ["SYSTEM", "close_file", "needs_files", "reject_file_options"]
 
@@ -68,8 +68,8 @@ _STAGE, _STAGES = 64 << 20, 4  # bytes of a buffer of pinned memory between host
 
 def needs_files(request: Request) -> bool:
     """Return whether the matrix or the result is a file, or the matrix does not fit the memory that closes it."""
-    has_file = request.journal is not None or request.pivots is not None
-    has_file = has_file or request.memory is not None or is_npy_name(request.operand) or is_npy_name(request.out)
+    has_file = request.journal is not None or request.memory is not None
+    has_file = has_file or is_npy_name(request.operand) or is_npy_name(request.out)
     return has_file or _is_too_large(request.operand, request.out) or _is_too_large_for_gpu(request)
 
 
@@ -97,11 +97,6 @@ def reject_file_options(request: Request) -> None:
     """Raise `StorageError` for a matrix in memory with an option that needs a file."""
     named = isinstance(request.operand, str | os.PathLike)
     where = "another kind of file" if named else "memory"
-    if request.pivots is not None:
-        raise StorageError(
-            f"pivots= is for a matrix in an .npy file, and A is in {where}: shortest_paths, or another function of "
-            "paths, finds the predecessors of all pairs there"
-        )
     if request.journal is not None or (request.memory is not None and request.device is None):
         if named and not os.path.exists(request.operand):
             raise FileNotFoundError(errno.ENOENT, "no such file", os.fspath(request.operand))
@@ -141,13 +136,9 @@ def _close_stored(request: Request, source: StoredMatrix, target: StoredMatrix |
     check_star(request.semiring, source.dtype)
     if target is not None:
         _check_target(source, target)
-    if request.pivots is not None:
-        _check_pivots(request)
-        if source.n == 0:
-            _save(os.fsdecode(request.pivots), np.empty((0, 0), PIVOT))
     limits = _memory_limits(request)
     needed = _bytes_in_memory(request, source.n, source.dtype)
-    needs_strips = request.journal is not None or request.pivots is not None
+    needs_strips = request.journal is not None
     fits = not needs_strips and needed <= limits.computing and source.size + _WORKSPACE <= limits.host
     if fits or source.n == 0 or (target is None and request.memory is None and not needs_strips):
         request.note(f"a file of {format_bytes(source.size)}, closed in memory")
@@ -195,21 +186,6 @@ def _check_method(request: Request) -> None:
         )
 
 
-def _check_pivots(request: Request) -> None:
-    """Raise an error if the request cannot store pivots."""
-    semiring = request.semiring
-    if not semiring.selective:
-        raise AlgebraError(f"pivots= need a selective ⊕, and that of {semiring.name} is not: leave pivots out")
-    if request.plus:
-        raise AlgebraError(
-            f"pivots= are those of A*, and {option('reflexive', False)} computes A⁺: leave one of them out"
-        )
-    if request.devices or request.communicator.ranks.size > 1:
-        raise DeviceError("pivots= is for one process on the CPU or one GPU: leave pivots= out, or name one device")
-    if not is_npy_name(request.pivots):
-        raise StorageError(f"pivots is {request.pivots!r}, give the name of an .npy file, pivots='pivots.npy'")
-
-
 def _check_target(source: StoredMatrix, target: StoredMatrix) -> None:
     if not target.is_writable:
         raise StorageError(f"out, {target.path}, is read-only")
@@ -244,7 +220,7 @@ def _close_in_memory(
         _row_store(file, source, is_packed).read(0, memory_of(A))
     if is_packed:
         request.explain("files", f"a file of {format_bytes(source.size)}, closed in memory, 32 truth values to a word")
-        closed = close(request.with_operand(A, out=A, memory=None, journal=None, pivots=None))
+        closed = close(request.with_operand(A, out=A, memory=None, journal=None))
     else:
         A = A.T if source.is_column_major else A
         own = request.options.method == "auto" and source.dtype != np.bool_  # truth values are exact by any method
@@ -252,7 +228,7 @@ def _close_in_memory(
         request.explain("files", "read from a file", quiet=True)
         out_buffer = A if source.dtype.kind != "i" else None  # integers may be read again, in a wider dtype
         out = request.out if target is None else None
-        in_memory = {"memory": None, "journal": None, "pivots": None}
+        in_memory = {"memory": None, "journal": None}
         closed = close(request.with_operand(A, out_buffer=out_buffer, out=out, options=options, **in_memory))
     return closed if target is None else _write(target, request.communicator, closed)
 
@@ -360,8 +336,7 @@ class _StripSetup:
         self._needs_cycles = request.plus and request.semiring.idempotent
         semiring = min_plus if is_tropical(request.semiring) else request.semiring
         xp = load_cupy() if limits.device else np
-        self._pivot_itemsize = 0 if request.pivots is None else PIVOT.itemsize
-        packed = dtype == np.bool_ and not self._pivot_itemsize and can_pack(request.semiring, xp is not np)
+        packed = dtype == np.bool_ and can_pack(request.semiring, xp is not np)
         self.storage: Literal["elements", "bits"] = "bits" if packed else "elements"
         width, entry = (-(-n // WORD_BITS), np.dtype(np.uint32)) if packed else (n, dtype)
         self.sample = xp.empty((0, width), entry)
@@ -386,7 +361,7 @@ class _StripSetup:
     def _layout_within(self, memory: int, threads: int) -> StripLayout | int:
         """Return the layout of strips in ``memory`` bytes, or the bytes that it needs if these are too few."""
         costs = replace(self._costs, overhead=self._costs.overhead + threads * self._costs.thread_bytes(self.storage))
-        form = self._blocks, self._copy_bytes, memory, costs, self.storage == "bits", self._ranks, self._pivot_itemsize
+        form = self._blocks, self._copy_bytes, memory, costs, self.storage == "bits", self._ranks
         return layouts.layout_for(self._n, self._dtype.itemsize, *form)
 
     def layout(self) -> StripLayout:
@@ -432,10 +407,8 @@ class _StripSetup:
     def buffer_pool(self, layout: StripLayout) -> BufferPool:
         """Return the pool of buffers for a layout."""
         if self._memory_limits.device:
-            return DeviceBufferPool(
-                self._width, self._entry, self._memory_limits.device, layout.piece, self._pivot_itemsize > 0
-            )
-        return HostBufferPool(self._width, self._entry, self._pivot_itemsize > 0)
+            return DeviceBufferPool(self._width, self._entry, self._memory_limits.device, layout.piece)
+        return HostBufferPool(self._width, self._entry)
 
     def _copy_bytes(self, rows: int) -> int:
         """Return the bytes of the copies that products with strips of ``rows`` rows make."""
@@ -449,16 +422,12 @@ def _close_file_by_strips(request: Request, source: StoredMatrix, target: Stored
     setup = _StripSetup(request, source.n, source.dtype, limits)
     call = setup.call(request, source.view(), partial(_scan_file, source), is_transposed=source.is_column_major)
     name, backend = None if request.journal is None else os.fsdecode(request.journal), setup.backend
-    pivots = None if request.pivots is None else new_pivot_file(request.pivots, target)
-    matrices = [source.real_path, target.real_path]
-    if pivots is not None and pivots.real_path in matrices:
-        raise StorageError(f"{pivots.path} is the file of the matrix: give another name for pivots=")
-    if name is not None and os.path.realpath(name) in (*matrices, *([pivots.real_path] if pivots else [])):
+    if name is not None and os.path.realpath(name) in (source.real_path, target.real_path):
         raise StorageError(f"{name} is the file of the matrix: give another name for the journal")
     journal = None if name is None else find_journal(SYSTEM, name, request, source, target, backend.name)
     if journal is not None:
         pool, communicator = setup.buffer_pool(journal.layout), request.communicator
-        run = FileRun(SYSTEM, source, target, journal.layout, pool, name, journal, communicator, pivots)
+        run = FileRun(SYSTEM, source, target, journal.layout, pool, name, journal, communicator)
         if request.memory is not None and journal.layout.memory > limits.computing and not journal.state.is_finished:
             journal.close()
             raise StorageError(
@@ -479,9 +448,7 @@ def _close_file_by_strips(request: Request, source: StoredMatrix, target: Stored
         return target.result()
     layout = setup.layout()
     communicator = request.communicator
-    run = FileRun(
-        SYSTEM, source, target, layout, setup.buffer_pool(layout), name, communicator=communicator, pivots=pivots
-    )
+    run = FileRun(SYSTEM, source, target, layout, setup.buffer_pool(layout), name, communicator=communicator)
     if name is not None:
         layout = add_journal(layout, run.is_in_place, request.communicator.ranks.size)
     size, memory = format_bytes(source.size), format_bytes(layout.memory)

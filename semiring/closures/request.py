@@ -29,7 +29,6 @@ class Request:
     devices: tuple[int, ...] = ()  # the GPUs that close the matrix together
     memory: int | str | Mapping[str, int | str] | None = None  # the bound of the memory for a closure by strips
     journal: Any = None  # the name of the file that records the progress of a closure by strips
-    pivots: Any = None  # the name of the file that receives the pivots of a matrix in a file
     communicator: Communicator = SINGLE_RANK  # the ranks that share the strips of a file
     reading: Reading = DEFAULT_READING  # how edges are read
     rounded_to: Any = None  # the dtype to which the entries were rounded, if it differs from their own

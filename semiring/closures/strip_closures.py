@@ -33,7 +33,7 @@ from semiring.out_of_core.journal import Journal, open_journal
 from semiring.out_of_core.last_round import LastRound
 from semiring.out_of_core.rounds import NoStarError
 from semiring.out_of_core.run import FileRun, HostArrayRun
-from semiring.out_of_core.stored_matrix import StoredMatrix, new_pivot_file, release_pages
+from semiring.out_of_core.stored_matrix import StoredMatrix, release_pages
 
 __all__ = ["close_by_strips", "find_journal"]
 
@@ -83,7 +83,7 @@ def close_by_strips(request: Request, call: Call, run: AnyRun) -> None:
 
 def _identity(request: Request, source: StoredMatrix, target: StoredMatrix, backend: str) -> dict[str, Any]:
     """Return the properties that must be the same for a run to continue, by their names in an error."""
-    plan, pivots = make_plan(request.semiring, source.dtype), request.pivots
+    plan = make_plan(request.semiring, source.dtype)
     return {
         "version of semiring": sys.modules["semiring"].__version__,  # loaded, because this module is a part of it
         "semiring": define(plan, closing=True).key,
@@ -94,7 +94,6 @@ def _identity(request: Request, source: StoredMatrix, target: StoredMatrix, back
         "order of the entries": "column after column" if source.is_column_major else "row after row",
         "file of A": source.real_path,
         "file of out": target.real_path,
-        "file of the pivots": pivots and new_pivot_file(pivots, target).real_path,
         "place of A in its file": source.start,
         "place of out in its file": target.start,
     }

@@ -149,8 +149,8 @@ class _Tiles(Rows):
     def local_columns(self, vertices: Range) -> Range:
         return self._columns.held_range(vertices)
 
-    def strip(self, rows: Range) -> tuple[Array, Array | None]:
-        return self._A[slice(*rows)], None
+    def strip(self, rows: Range) -> Array:
+        return self._A[slice(*rows)]
 
     def pivots(self, pivots: Range) -> Array:
         rows = self._panels[pivots].rows

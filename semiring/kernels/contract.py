@@ -116,7 +116,6 @@ class KernelPlan:
     storage: Literal["elements", "bits"] = "elements"
     threads: int = 1
     stream: Any = None
-    pivot_chunk: int = 64  # the length of the runs of k that `multiply_add_pivots` distinguishes
     status: Status = field(default_factory=Status, compare=False)
     #: Objects that a backend derives from this plan and caches for the next call; nothing depends on a matrix.
     memo: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
@@ -132,7 +131,7 @@ class KernelPlan:
 
 
 class Backend(Protocol):
-    """The kernel contract: every operation writes ``C``, ``W`` and ``P`` in place and returns nothing."""
+    """The kernel contract: every operation writes ``C`` and ``W`` in place and returns nothing."""
 
     name: str
     stacks: bool  # whether `multiply` and `multiply_add` accept 3-D arrays; if not, the caller loops
@@ -168,27 +167,11 @@ class Backend(Protocol):
         """
         ...
 
-    def multiply_add_pivots(self, plan: KernelPlan, C: Any, P: Any, A: Any, B: Any, k0: int) -> None:
-        """Compute `multiply_add` of elements and mark its pivots, for a selective ⊕.
-
-        P (m, n) is int32. k is cut into runs of ``plan.pivot_chunk``. If C strictly improves in a run, P[i, j] becomes
-        k0 + the first k of the *last* such run. All other entries of P stay. This costs some 5 % over `multiply_add` on
-        a CPU (float32, n = 1024), and some 45 % on an H200. Closures of matrices in files remember paths in this way.
-        """
-        ...
-
     def close_block(self, plan: KernelPlan, A: Any) -> None:
         """Compute A ← A* in place, one pivot at a time with the star at each pivot.
 
         A (n, n) has at most some hundred rows. A pivot without a star sets ``plan.status.diverged`` to its index and
         leaves A undefined.
-        """
-        ...
-
-    def close_block_pivots(self, plan: KernelPlan, A: Any, P: Any, k0: int) -> None:
-        """Compute `close_block` of elements and mark its pivots, for a selective ⊕.
-
-        If pivot k strictly improves A[i, j], P[i, j] becomes k0 + k.
         """
         ...
 
@@ -208,10 +191,7 @@ class ProductKernels(Protocol):
     """
 
     def can_multiply_in_place(self, plan: KernelPlan, m: int, n: int) -> bool:
-        """Return whether C may be the same array as B in `multiply`, with B (m, n) and A (m, m).
-
-        This also holds for `multiply_add_pivots` of elements.
-        """
+        """Return whether C may be the same array as B in `multiply`, with B (m, n) and A (m, m)."""
         ...
 
     def can_overlap(self, plan: KernelPlan, m: int, n: int, k: int) -> bool:

@@ -122,7 +122,7 @@ class StreamLanes:
 class Engine:
     """The kernels of ``backend`` under ``plan``.
 
-    C, W and P are views of the caller's matrices, written in place. The copies that in-place products need are kept for
+    C and W are views of the caller's matrices, written in place. The copies that in-place products need are kept for
     the next product, so one engine serves one thread at a time.
     """
 
@@ -195,10 +195,6 @@ class Engine:
         """
         self.backend.multiply_add_witness(self.plan, C, W, A, B, k0)
 
-    def multiply_add_pivots(self, C: Array, P: Array, A: Array, B: Array, k0: int = 0) -> None:
-        """Compute C ← C ⊕ A ⊗ B; P records the last run of k in which C improved."""
-        self.backend.multiply_add_pivots(self.plan, C, P, A, B, k0)
-
     def close_block(self, A: Array, start: int = 0) -> None:
         """Compute A ← A* for a block of at most some hundred rows.
 
@@ -239,14 +235,6 @@ class Engine:
         """Return an engine with the same plan and panel, and the kernels of another backend."""
         return Engine(backend, self.plan, self.panel, may_synchronize=self.may_synchronize)
 
-    def close_block_pivots(self, A: Array, P: Array, k0: int = 0, start: int = 0) -> None:
-        """Compute A ← A*.
-
-        If pivot k strictly improves A[i, j], P[i, j] becomes k0 + k.
-        """
-        self.plan.status.first_vertex = start
-        self.backend.close_block_pivots(self.plan, A, P, k0)
-
     # ------------------------------------------------------------------------------------------- products in place
 
     def reserve(self, entries: int) -> None:
@@ -257,46 +245,31 @@ class Engine:
         """
         self._reserved_entries = max(self._reserved_entries, entries)
 
-    def multiply_left(
-        self, A: Array, B: Array, P: Array | None = None, k0: int = 0, *, subdiagonals: int | None = None
-    ) -> None:
+    def multiply_left(self, A: Array, B: Array, *, subdiagonals: int | None = None) -> None:
         """Compute B ← A ⊗ B in place, A (m, m), B (m, n).
 
         If the backend does not accept B as C, column panels of B are copied and multiplied back. A column of the result
         depends on that column of B alone. So the panels are independent for every ⊕, and the result does not depend on
         an order of execution. A and B share no element. Workspace m × `panel`.
 
-        With P (m, n), each panel is accumulated by `multiply_add_pivots` instead. This is the same product if ⊕ is
-        idempotent and A's diagonal is at least 1̄, as that of every A* is. ``subdiagonals``: A[i, k] is 0̄ for k < i -
-        subdiagonals.
+        ``subdiagonals``: A[i, k] is 0̄ for k < i - subdiagonals.
         """
         products = self.capabilities.products
         if products is not None and products.can_multiply_in_place(self.plan, *B.shape):
-            if P is None:
-                self._multiply_upper(B, A, B, subdiagonals, is_left=True)
-            else:
-                self.multiply_add_pivots(B, P, A, B, k0)
+            self._multiply_upper(B, A, B, subdiagonals, is_left=True)
             return
         for columns in self._column_panels(B):
             panel = self.copy_panel(B[:, columns])
-            if P is None:
-                self._multiply_upper(B[:, columns], A, panel, subdiagonals, is_left=True)
-            else:
-                self.multiply_add_pivots(B[:, columns], P[:, columns], A, panel, k0)
+            self._multiply_upper(B[:, columns], A, panel, subdiagonals, is_left=True)
 
-    def multiply_right(
-        self, B: Array, A: Array, P: Array | None = None, k0: int = 0, *, subdiagonals: int | None = None
-    ) -> None:
+    def multiply_right(self, B: Array, A: Array, *, subdiagonals: int | None = None) -> None:
         """Compute B ← B ⊗ A in place, B (m, n), A (n, n): row panels of B are copied and multiplied back.
 
         See `multiply_left`. The workspace is `panel` × n. ``subdiagonals``: A[k, j] is 0̄ for k > j + subdiagonals.
         """
         for rows in split_range(0, B.shape[0], self.panel):
             panel = self.copy_panel(B[rows])
-            if P is None:
-                self._multiply_upper(B[rows], panel, A, subdiagonals, is_left=False)
-            else:
-                self.multiply_add_pivots(B[rows], P[rows], panel, A, k0)
+            self._multiply_upper(B[rows], panel, A, subdiagonals, is_left=False)
 
     def can_overlap(self, m: int, n: int, k: int) -> bool:
         """Return whether columns of C (m, n) may be A (m, k) in `multiply_add` if B are rows of closed pivots."""

@@ -115,53 +115,28 @@ class ReferenceBackend:
         else:
             C[better] = product[better]
 
-    def multiply_add_pivots(self, plan: KernelPlan, C: Array, P: Array, A: Array, B: Array, k0: int) -> None:
-        """Compute `multiply_add`; P becomes k0 + the first k of the last run in which C improved.
-
-        A run has ``plan.pivot_chunk`` steps of k.
-        """
-        current = C
-        if plan.storage == "bits":
-            current, A, B = _operands(C, A, B, P.shape[1])
-        before = current.copy()
-        for k, term in _terms(plan, A, B):
-            current[...] = _add(plan, current, term)
-            if (k + 1) % plan.pivot_chunk == 0 or k + 1 == B.shape[0]:
-                P[current != before] = k0 + k - k % plan.pivot_chunk
-                before[...] = current
-        if plan.storage == "bits":
-            _pack_into(C, current)
-
     def close_block(self, plan: KernelPlan, A: Array) -> None:
         """Compute A ← A* in place, one pivot at a time.
 
         A pivot k without a star raises no exception. It sets ``plan.status.diverged`` to k, and A is then undefined.
         Raises `AlgebraError` if the semiring has no star, and `DTypeError` if its star does not support the dtype.
         """
-        self._close(plan, A, None, 0)
+        if plan.storage == "bits":
+            values = _unpack(A, A.shape[0])
+            self._eliminate(plan, values)
+            _pack_into(A, values)
+        else:
+            self._eliminate(plan, A)
 
-    def close_block_pivots(self, plan: KernelPlan, A: Array, P: Array, k0: int) -> None:
-        """Compute `close_block`; if pivot k changes A[i, j], P[i, j] becomes k0 + k. Raises as `close_block` does."""
-        self._close(plan, A, P, k0)
-
-    def _close(self, plan: KernelPlan, A: Array, P: Array | None, k0: int) -> None:
+    def _eliminate(self, plan: KernelPlan, A: Array) -> None:
         """Close A by Lehmann's elimination, A[i, j] ⊕= A[i, k] ⊗ A[k, k]* ⊗ A[k, j] for each pivot k.
 
         The row and the column of the pivot come last.
         """
-        if plan.storage == "bits":
-            values = _unpack(A, A.shape[0])
-            self._eliminate(plan, values, P, k0)
-            _pack_into(A, values)
-        else:
-            self._eliminate(plan, A, P, k0)
-
-    def _eliminate(self, plan: KernelPlan, A: Array, P: Array | None, k0: int) -> None:
         if plan.semiring.star_expression is None:
             raise no_star(plan.semiring.name)
         plan.semiring.star_expression.check_dtype(plan.dtype)
         for k in range(A.shape[0]):
-            before = A.copy() if P is not None else None
             pivot = A[k : k + 1, k : k + 1].copy()
             divergence = plan.semiring.divergence
             if divergence is not None and np.any(divergence.evaluate({"x": pivot}, plan.dtype)):
@@ -174,8 +149,6 @@ class ReferenceBackend:
             A[others, k] = column[others, 0]
             A[k, others] = _mul(plan, star, row)[0, others]
             A[k, k] = star[0, 0]
-            if P is not None and before is not None:
-                P[before != A] = k0 + k
 
 
 def _operands(C: Array, A: Array, B: Array, columns: int | None = None) -> tuple[Array, Array, Array]:

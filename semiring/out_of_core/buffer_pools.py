@@ -23,13 +23,11 @@ import numpy as np
 
 from semiring.arrays.device import load_cupy
 from semiring.kernels.contract import Mark
-from semiring.out_of_core.disk import Memory, MemoryWithPivots, RowStore, RowsWithPivots
+from semiring.out_of_core.disk import Memory, RowStore
 
 __all__ = ["BufferPool", "DeviceBufferPool", "HostBufferPool"]
 
 Array: TypeAlias = Any
-
-_PIVOT = np.dtype(np.int32)
 
 
 class RowBuffer(Protocol):
@@ -82,10 +80,10 @@ class _CompletedMark:
 
 
 class HostBufferPool:
-    """Buffers in the memory of the host, for rows of n entries, and for their pivots if ``has_pivots``."""
+    """Buffers in the memory of the host, for rows of n entries."""
 
-    def __init__(self, n: int, dtype: np.dtype[Any], has_pivots: bool = False) -> None:
-        self._n, self._dtype, self._has_pivots = n, dtype, has_pivots
+    def __init__(self, n: int, dtype: np.dtype[Any]) -> None:
+        self._n, self._dtype = n, dtype
 
     def __enter__(self) -> HostBufferPool:
         return self
@@ -93,8 +91,7 @@ class HostBufferPool:
     def __exit__(self, *error: Any) -> None: ...
 
     def memory(self, rows: int) -> RowBuffer:
-        values = Memory(rows, self._n, self._dtype)
-        return MemoryWithPivots(values, Memory(rows, self._n, _PIVOT)) if self._has_pivots else values
+        return Memory(rows, self._n, self._dtype)
 
     def mark(self) -> Mark:
         return _CompletedMark()
@@ -119,15 +116,12 @@ class DeviceBufferPool:
         The most bytes of the GPU's memory that the buffers may take.
     piece
         The rows of a stage. The four stages take pinned memory of the host for four times as many rows.
-    has_pivots
-        Whether the buffers hold the pivots of the rows too.
     """
 
-    def __init__(self, n: int, dtype: np.dtype[Any], limit: int, piece: int, has_pivots: bool = False) -> None:
+    def __init__(self, n: int, dtype: np.dtype[Any], limit: int, piece: int) -> None:
         self._cupy = load_cupy()
-        self._n, self._dtype, self._limit, self._piece, self._has_pivots = n, dtype, limit, piece, has_pivots
-        self._widest_dtype = max(dtype, _PIVOT, key=lambda candidate: candidate.itemsize) if has_pivots else dtype
-        self._row_bytes = n * self._widest_dtype.itemsize
+        self._n, self._dtype, self._limit, self._piece = n, dtype, limit, piece
+        self._row_bytes = n * dtype.itemsize
         self._device = self._cupy.cuda.runtime.getDevice()
 
     def __enter__(self) -> DeviceBufferPool:
@@ -137,7 +131,7 @@ class DeviceBufferPool:
         self._contexts.enter_context(cuda.using_allocator(self.pool.malloc))
         self._main_stream = cuda.get_current_stream()
         self._read_stages, self._write_stages = (
-            _Stages(self._cupy, self._piece, self._n, self._widest_dtype) for _ in range(2)
+            _Stages(self._cupy, self._piece, self._n, self._dtype) for _ in range(2)
         )
         return self
 
@@ -147,20 +141,13 @@ class DeviceBufferPool:
         self._contexts.close()
 
     def memory(self, rows: int) -> RowBuffer:
-        values = _DeviceRows(self._cupy.empty((rows, self._n), self._dtype))
-        if not self._has_pivots:
-            return values
-        return MemoryWithPivots(values, _DeviceRows(self._cupy.empty((rows, self._n), _PIVOT)))
+        return _DeviceRows(self._cupy.empty((rows, self._n), self._dtype))
 
     def mark(self) -> Mark:
         mark: Mark = self._main_stream.record(self._cupy.cuda.Event(disable_timing=True))
         return mark
 
     def read(self, store: Any, first_row: int, rows: Array) -> None:
-        if isinstance(rows, RowsWithPivots):
-            self.read(store.values, first_row, rows.values)
-            self.read(store.pivots, first_row, rows.pivots)
-            return
         stages = self._read_stages
         with self._cupy.cuda.Device(self._device):
             for stage_number, part in self._parts(rows):
@@ -172,10 +159,6 @@ class DeviceBufferPool:
             stages.stream.synchronize()
 
     def write(self, store: Any, first_row: int, rows: Array) -> None:
-        if isinstance(rows, RowsWithPivots):
-            self.write(store.values, first_row, rows.values)
-            self.write(store.pivots, first_row, rows.pivots)
-            return
         stages = self._write_stages
         with self._cupy.cuda.Device(self._device):
             copies: list[tuple[int, slice, Array]] = []

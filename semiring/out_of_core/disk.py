@@ -36,17 +36,12 @@ __all__ = [
     "File",
     "FileRows",
     "HostRows",
-    "InitialPivots",
     "Memory",
-    "MemoryWithPivots",
     "PackedRows",
     "RowStore",
-    "RowStoreWithPivots",
-    "RowsWithPivots",
     "ShiftedRows",
     "System",
     "rows_of_truths",
-    "values_of",
 ]
 
 Array: TypeAlias = Any
@@ -409,65 +404,6 @@ class HostRows:
         list(self._pool.map(lambda part: np.copyto(target[part], source[part]), parts))
 
 
-class RowsWithPivots:
-    """Rows in memory: their values (m, n), and the pivots (m, n) int32 that last improved each value."""
-
-    def __init__(self, values: Array, pivots: Array) -> None:
-        self.values, self.pivots = values, pivots
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def __getitem__(self, rows: Any) -> RowsWithPivots:
-        return RowsWithPivots(self.values[rows], self.pivots[rows])
-
-    def __setitem__(self, rows: Any, other: RowsWithPivots) -> None:
-        self.values[rows], self.pivots[rows] = other.values, other.pivots
-
-
-def values_of(rows: Array | RowsWithPivots) -> Array:
-    """Return the values of rows with or without pivots."""
-    return rows.values if isinstance(rows, RowsWithPivots) else rows
-
-
-class RowStoreWithPivots:
-    """A `RowStore` of `RowsWithPivots`, with one store for the values and one for the pivots."""
-
-    def __init__(self, values: RowStore, pivots: RowStore) -> None:
-        self.values, self.pivots = values, pivots
-
-    def page_offset(self, row: int) -> Any:
-        """Return the page offsets of the values and of the pivots."""
-        return self.values.page_offset(row), self.pivots.page_offset(row)
-
-    def read(self, row: int, memory: RowsWithPivots) -> None:
-        self.values.read(row, memory.values)
-        self.pivots.read(row, memory.pivots)
-
-    def write(self, row: int, memory: RowsWithPivots) -> None:
-        self.values.write(row, memory.values)
-        self.pivots.write(row, memory.pivots)
-
-    def columns(self, start: int, stop: int) -> RowStore:
-        return RowStoreWithPivots(self.values.columns(start, stop), self.pivots.columns(start, stop))
-
-
-class InitialPivots:
-    """A read-only `RowStore` of the pivots before the first round, which are all -1."""
-
-    def page_offset(self, row: int) -> int:
-        return 0
-
-    def read(self, row: int, memory: Array) -> None:
-        memory[...] = -1
-
-    def write(self, row: int, memory: Array) -> None:
-        raise NotImplementedError("rows before the first round are not written")
-
-    def columns(self, start: int, stop: int) -> InitialPivots:
-        return self
-
-
 class Memory:
     """A buffer for a number of rows, allocated once, with a page of slack to align the rows for transfers.
 
@@ -492,14 +428,3 @@ class Memory:
         if skip % dtype.itemsize:
             skip = 0
         return self._bytes[skip : skip + math.prod(shape) * dtype.itemsize].view(dtype).reshape(shape)
-
-
-class MemoryWithPivots:
-    """A buffer for the values and one for the pivots of a number of rows, both in `Memory` or both on a GPU."""
-
-    def __init__(self, values: Any, pivots: Any) -> None:
-        self._values, self._pivots = values, pivots
-
-    def rows_at(self, page_offset: Any, rows: int) -> RowsWithPivots:
-        """Return rows whose arrays are aligned as `Memory.rows_at` does, by a `RowStoreWithPivots.page_offset`."""
-        return RowsWithPivots(self._values.rows_at(page_offset[0], rows), self._pivots.rows_at(page_offset[1], rows))

@@ -42,9 +42,6 @@ to one file and record together. When all ranks have written and synced the stri
 the round, the first rank writes the record. No rank continues before that. The record alone determines which rows may
 be written, so the argument above holds unchanged. Any number of ranks can resume a run of any other number.
 
-**Pivots** go to a file of their own, as rows of another matrix. A strip is then its values and its pivots. Both shift
-by the same number of rows, are synced before the same record, and share a checksum. The same holds for a panel.
-
 Before a run resumes, it compares all strips with their checksums, and refuses a file that another program has changed.
 
 Cost: each panel is written once, n² entries in all. The input is read once for its checksums. The disk holds d more
@@ -73,19 +70,15 @@ from semiring.out_of_core.disk import (
     File,
     FileRows,
     Memory,
-    MemoryWithPivots,
     RowStore,
-    RowStoreWithPivots,
     System,
 )
 from semiring.out_of_core.layout import StripLayout
 
 __all__ = [
     "ChecksummedRows",
-    "ChecksummedRowsWithPivots",
     "Journal",
     "JournalState",
-    "add_checksum",
     "add_journal",
     "checksum",
     "checksums",
@@ -96,7 +89,7 @@ __all__ = [
 
 Array: TypeAlias = Any
 
-_MAGIC = b"semiring journal 2\n\0"
+_MAGIC = b"semiring journal 3\n\0"
 _HEADER = struct.Struct("<20sQI")  # magic, and the length and the checksum of the JSON text after it
 #: The checksum of the bytes after it, number, round, panel logged, strips done, panel checksum, finished, time.
 _RECORD = struct.Struct("<IQIIIIIq")
@@ -148,34 +141,15 @@ class ChecksummedRows:
         (self.sum,) = sums
 
 
-class ChecksummedRowsWithPivots(RowStoreWithPivots):
-    """A `RowStoreWithPivots` that accumulates one checksum of the values and the pivots that it transfers."""
-
-    def __init__(self, store: RowStoreWithPivots) -> None:
-        self._values, self._pivots = ChecksummedRows(store.values), ChecksummedRows(store.pivots)
-        super().__init__(self._values, self._pivots)
-
-    @property
-    def sum(self) -> int:
-        return zlib.crc32(self._pivots.sum.to_bytes(4, "little"), self._values.sum)
-
-
-def add_checksum(store: RowStore) -> ChecksummedRows | ChecksummedRowsWithPivots:
-    """Return a store that transfers to and from ``store`` and accumulates a checksum."""
-    return ChecksummedRowsWithPivots(store) if isinstance(store, RowStoreWithPivots) else ChecksummedRows(store)
-
-
 def checksums(stores: Iterable[RowStore], layout: StripLayout) -> Array:
     """Return the checksums (strips,) uint32, each read from its own store in parts of ``layout.piece`` rows."""
     strips = layout.strips
     sums = np.zeros(len(strips), np.uint32)
     tallest = max((stop - start for start, stop in strips), default=0)
     rows = min(tallest, layout.piece)
-    memory: Any = Memory(rows, layout.width, np.dtype(f"u{layout.entry_bytes}"))
-    if layout.pivots:
-        memory = MemoryWithPivots(memory, Memory(rows, layout.n, np.dtype(np.int32)))
+    memory = Memory(rows, layout.width, np.dtype(f"u{layout.entry_bytes}"))
     for which, (store, (start, stop)) in enumerate(zip(stores, strips, strict=True)):
-        checksummed = add_checksum(store)
+        checksummed = ChecksummedRows(store)
         for first in range(start, stop, layout.piece):
             checksummed.read(first, memory.rows_at(store.page_offset(first), min(layout.piece, stop - first)))
         sums[which] = checksummed.sum
@@ -186,7 +160,7 @@ def add_journal(layout: StripLayout, is_in_place: bool, ranks: int = 1) -> Strip
     """Return the layout with a shift of the rows, and for a closure in place with an even number of rounds."""
     n, tallest = layout.n, max((stop - start for start, stop in layout.strips), default=0)
     # Rows that are shifted by whole pages can bypass the page cache.
-    step = PAGE // gcd(PAGE, max(1, n * layout.itemsize), n * layout.pivots)
+    step = PAGE // gcd(PAGE, max(1, n * layout.itemsize))
     least = max(2 * tallest * ranks, n // 16)  # each rank can write two strips before all ranks wait for a record
     rounded = -(-least // step) * step
     rounds = list(layout.rounds)
@@ -253,30 +227,24 @@ class JournalState:
 class _JournalOffsets:
     """The byte offsets of the parts of a journal.
 
-    ``slots`` is the offset of the records, and ``slot_size`` the size of a record. ``panels`` and ``spare_rows`` are
-    the offsets of the panels and of the rows behind the file: for the values, and for the pivots if the run stores
-    them. ``size`` is the size of the journal.
+    ``slots`` is the offset of the records, and ``slot_size`` the size of a record. ``panel`` and ``spare_rows`` are the
+    offsets of the panel and of the rows behind the file. ``size`` is the size of the journal.
     """
 
     slots: int
     slot_size: int
-    panels: tuple[int, ...]
-    spare_rows: tuple[int, ...]
+    panel: int
+    spare_rows: int
     size: int
 
     @classmethod
-    def for_layout(cls, head: int, layout: StripLayout, page_offsets: Sequence[int]) -> _JournalOffsets:
-        """Return the offsets of a journal. ``page_offsets`` are the offsets of row n in each file, modulo a page."""
+    def for_layout(cls, head: int, layout: StripLayout, page_offset: int) -> _JournalOffsets:
+        """Return the offsets of a journal. ``page_offset`` is the offset of row n in the file, modulo a page."""
         slot, slots = _RECORD.size + 4 * len(layout.strips), _round_to_pages(head)
-        end, panels, spare_rows = slots + 2 * _round_to_pages(slot), [], []
-        for row in (layout.entry_bytes * layout.width, layout.pivots * layout.n)[: len(page_offsets)]:
-            panels.append(end)
-            end = _round_to_pages(end + max(1, layout.panel) * row) + PAGE
-        for page_offset, entry in zip(page_offsets, (layout.itemsize, layout.pivots), strict=False):
-            end += (page_offset - end) % PAGE  # these rows then continue the alignment of the rows in the file
-            spare_rows.append(end)
-            end += layout.shift * layout.n * entry
-        return cls(slots, slot, tuple(panels), tuple(spare_rows), end)
+        panel = slots + 2 * _round_to_pages(slot)
+        spare_rows = _round_to_pages(panel + max(1, layout.panel) * layout.row_bytes) + PAGE
+        spare_rows += (page_offset - spare_rows) % PAGE  # they then continue the alignment of the rows in the file
+        return cls(slots, slot, panel, spare_rows, spare_rows + layout.shift * layout.n * layout.itemsize)
 
 
 def _round_to_pages(size: int) -> int:
@@ -304,7 +272,7 @@ class Journal:
         self._system, self._file, self._offsets = system, file, offsets
         self.state = JournalState()
         self.layout = StripLayout.from_json(about["layout"])
-        self._files_to_sync: Sequence[File] = ()
+        self._target: File | None = None
         self._descending: Sequence[bool] = ()
         self._sums: Array = None
         #: The checksums of the strips that this rank has written since the last record.
@@ -313,27 +281,26 @@ class Journal:
 
     # ------------------------------------------------------------------------------------------ begin, finish, close
 
-    def spare_rows(self) -> list[FileRows]:
-        """Return the stores of the rows behind the file, and behind the file of the pivots if the run stores them."""
-        n, entries = self.layout.n, (self.layout.itemsize, self.layout.pivots)
-        starts = self._offsets.spare_rows
-        return [FileRows(self._file, start, n * entry, n) for start, entry in zip(starts, entries, strict=False)]
+    def spare_rows(self) -> FileRows:
+        """Return the store of the rows behind the file."""
+        n = self.layout.n
+        return FileRows(self._file, self._offsets.spare_rows, n * self.layout.itemsize, n)
 
-    def begin(self, files_to_sync: Sequence[File], descending: Sequence[bool]) -> None:
+    def begin(self, target: File, descending: Sequence[bool]) -> None:
         """Begin or resume the run at the last record.
 
-        All ``files_to_sync`` are synced before each record. ``descending`` holds for each round whether it goes from
-        the last strip to the first.
+        The file ``target`` is synced before each record. ``descending`` holds for each round whether it goes from the
+        last strip to the first.
         """
         state = self.state
-        self._files_to_sync, self._descending, self._sums = files_to_sync, descending, state.sums.copy()
+        self._target, self._descending, self._sums = target, descending, state.sums.copy()
         self._unrecorded_sums = {}
         self._resume_point = ResumePoint(state.round, state.has_panel, state.strips_done)
 
     def finish(self, modification_time: int) -> None:
         """Record the end of the run and the time of the file's last change, and free the space of panels and rows."""
         self._record(replace(self.state, is_finished=True, modification_time=modification_time))
-        self._system.truncate(self._file.descriptor, self._offsets.panels[0])
+        self._system.truncate(self._file.descriptor, self._offsets.panel)
 
     def close(self) -> None:
         """Close the file of the journal."""
@@ -346,28 +313,22 @@ class Journal:
         """The position at which the run begins or resumes."""
         return self._resume_point
 
-    def panel(self, page_offset: Any) -> ChecksummedRows | ChecksummedRowsWithPivots:
+    def panel(self, page_offset: Any) -> ChecksummedRows:
         """Return the store in which the panel of a round is logged.
 
         ``page_offset`` is the offset of its first row in the file, modulo a page.
         """
-        layout = self.layout
+        start, layout = self._offsets.panel, self.layout
+        # An offset congruent to the page offset is congruent to the address of the panel's memory.
+        start += (page_offset - start) % PAGE
+        return ChecksummedRows(FileRows(self._file, start, layout.row_bytes, layout.width))
 
-        def rows(start: int, page_offset: int, entry: int, width: int) -> FileRows:
-            # An offset congruent to the page offset is congruent to the address of the panel's memory.
-            return FileRows(self._file, start + (page_offset - start) % PAGE, entry * width, width)
-
-        if not layout.pivots:
-            return ChecksummedRows(rows(self._offsets.panels[0], page_offset, layout.entry_bytes, layout.width))
-        both = zip(self._offsets.panels, page_offset, (layout.entry_bytes, layout.pivots), strict=True)
-        return ChecksummedRowsWithPivots(RowStoreWithPivots(*(rows(*each, layout.n) for each in both)))
-
-    def check_panel(self, panel: ChecksummedRows | ChecksummedRowsWithPivots) -> None:
+    def check_panel(self, panel: ChecksummedRows) -> None:
         """Check the panel that was read, and raise `StorageError` if it is damaged."""
         if panel.sum != self.state.panel:
             raise StorageError(f"{self._file.path}: the panel of round {self.state.round} is damaged")
 
-    def record_panel(self, panel: ChecksummedRows | ChecksummedRowsWithPivots) -> None:
+    def record_panel(self, panel: ChecksummedRows) -> None:
         """Record that the panel of a round is logged, after which strips may be written."""
         self._commit(replace(self.state, has_panel=True, strips_done=0, panel=panel.sum))
 
@@ -396,8 +357,8 @@ class Journal:
 
     def _commit(self, state: JournalState) -> None:
         """Sync the writes of all ranks, and then record them."""
-        for target in self._files_to_sync:
-            target.sync()
+        assert self._target is not None
+        self._target.sync()
         self._file.sync()
         for sums in self._communicator.ranks.allgather(self._unrecorded_sums):
             for which, strip_sum in sums.items():
@@ -424,7 +385,7 @@ def create_journal(
     vectors: Mapping[str, Array],
     layout: StripLayout,
     sums: Array,
-    page_offsets: Sequence[int],
+    page_offset: int,
     communicator: Communicator = SINGLE_RANK,
 ) -> Journal:
     """Create a journal atomically: it is either complete on the disk, or absent.
@@ -439,8 +400,8 @@ def create_journal(
         The layout of the run, with a shift of the rows.
     sums
         The checksums (strips,) of the strips of the input.
-    page_offsets
-        The offset of row n in the file, modulo a page, and the same for the file of the pivots if the run stores them.
+    page_offset
+        The offset of row n in the file, modulo a page.
 
     Raises
     ------
@@ -452,10 +413,10 @@ def create_journal(
         {"name": name, "dtype": vector.dtype.str, "count": vector.size, "sum": zlib.crc32(vector.tobytes())}
         for name, vector in arrays.items()
     ]
-    about = {**about, "layout": layout.to_json(), "phases": list(page_offsets), "vectors": listed}
+    about = {**about, "layout": layout.to_json(), "phase": page_offset, "vectors": listed}
     text = json.dumps(about).encode()
     head = _HEADER.pack(_MAGIC, len(text), zlib.crc32(text)) + text + b"".join(v.tobytes() for v in arrays.values())
-    offsets = _JournalOffsets.for_layout(len(head), layout, page_offsets)
+    offsets = _JournalOffsets.for_layout(len(head), layout, page_offset)
     new, has_lock = path + _UNFINISHED_SUFFIX, False
     file = File(system, new, os.O_RDWR | os.O_CREAT)
     try:
@@ -524,9 +485,9 @@ def _read_journal(system: System, file: File, path: str, communicator: Communica
         vectors[listed["name"]] = np.frombuffer(data, dtype)
         position += len(data)
     layout = StripLayout.from_json(about["layout"])
-    offsets = _JournalOffsets.for_layout(position, layout, about["phases"])
+    offsets = _JournalOffsets.for_layout(position, layout, about["phase"])
     journal = Journal(system, file, about, vectors, offsets, communicator)
-    _demand_size(path, size, offsets.panels[0])
+    _demand_size(path, size, offsets.panel)
     slots = [
         _read_bytes(file, offsets.slots + k * _round_to_pages(offsets.slot_size), offsets.slot_size) for k in (0, 1)
     ]

@@ -115,8 +115,6 @@ class StripLayout:
         The rows of the panel of a last round without pivots (`LastRound`): 1, or 0 without such a round.
     packed
         Whether kernels compute truth values as words of 32.
-    pivots
-        The bytes of the pivot of an entry in the file of the pivots. It is 0 if the run does not store pivots.
     """
 
     n: int
@@ -129,7 +127,6 @@ class StripLayout:
     shift: int = 0
     last: int = 0
     packed: bool = False
-    pivots: int = 0
 
     @property
     def strips(self) -> list[Range]:
@@ -143,8 +140,8 @@ class StripLayout:
 
     @property
     def row_bytes(self) -> int:
-        """The bytes of a row with its pivots, in the memory of the kernels."""
-        return (self.entry_bytes + self.pivots) * self.width
+        """The bytes of a row, in the memory of the kernels."""
+        return self.entry_bytes * self.width
 
     @property
     def width(self) -> int:
@@ -167,7 +164,7 @@ class StripLayout:
     @property
     def traffic(self) -> int:
         """The bytes that the closure reads and writes."""
-        return bytes_moved(self.n, self.itemsize + self.pivots, len(self.rounds), self.shift > 0, self.last > 0)
+        return bytes_moved(self.n, self.itemsize, len(self.rounds), self.shift > 0, self.last > 0)
 
     def with_last_round(self, has_last_round: bool) -> StripLayout:
         """Return the layout with a last round, or without one."""
@@ -181,7 +178,7 @@ class StripLayout:
         """
         count, n = max(1, len(self.strips)), max(1, self.n)
         waits = (ranks - 1) * self.panel / n + -(-count // ranks) * ranks / count - 1
-        transfers = costs.rounds * (self.itemsize + self.pivots) * len(self.rounds) / n
+        transfers = costs.rounds * self.itemsize * len(self.rounds) / n
         return costs.strips / self.rows + transfers + waits
 
     def to_json(self) -> dict[str, Any]:
@@ -220,7 +217,6 @@ def layout_for(
     costs: Costs,
     packed: bool = False,
     ranks: int = 1,
-    pivots: int = 0,
 ) -> StripLayout | int:
     """Return the layout with the least `StripLayout.loss` that fits the memory.
 
@@ -236,8 +232,8 @@ def layout_for(
         The bytes that the closure may take.
     costs
         The cost model, `HOST` or `DEVICE`.
-    packed, ranks, pivots
-        Whether kernels compute truth values as words, the number of ranks, and the bytes of a pivot.
+    packed, ranks
+        Whether kernels compute truth values as words, and the number of ranks.
 
     Returns
     -------
@@ -246,7 +242,7 @@ def layout_for(
     """
     heights = sorted({min(n, max(rows, costs.min_rows)) for rows in (*costs.rows, costs.min_rows)}, reverse=True)
     rounds = tuple((block,) for block in blocks)
-    common = {"overhead": costs.overhead, "packed": packed, "pivots": pivots}
+    common = {"overhead": costs.overhead, "packed": packed}
     least = [StripLayout(n, itemsize, rounds, rows, workspace(rows), **common) for rows in heights]  # type: ignore[arg-type]
     # A single rank closes as many blocks in a round as fit in the memory.
     most = [len(blocks)] if ranks == 1 else [count for count in (1, 2, 3, 4, 6, 8, 12, 16) if count <= len(blocks)]

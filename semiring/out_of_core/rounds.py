@@ -40,8 +40,8 @@ from semiring.kernels.contract import Mark
 from semiring.kernels.engine import Engine
 from semiring.kernels.machines import closure_speed
 from semiring.out_of_core.buffer_pools import BufferPool
-from semiring.out_of_core.disk import RowStore, RowsWithPivots, values_of
-from semiring.out_of_core.journal import ChecksummedRows, ChecksummedRowsWithPivots, ResumePoint, add_checksum
+from semiring.out_of_core.disk import RowStore
+from semiring.out_of_core.journal import ChecksummedRows, ResumePoint
 from semiring.out_of_core.last_round import LastRound
 from semiring.out_of_core.layout import BUFFERS, StripLayout
 
@@ -70,18 +70,18 @@ class WriteListener(Protocol):
         """The position at which the run begins or resumes."""
         ...
 
-    def panel(self, page_offset: Any) -> ChecksummedRows | ChecksummedRowsWithPivots:
+    def panel(self, page_offset: Any) -> ChecksummedRows:
         """Return the store of the panel of a round, with rows counted from 0.
 
         ``page_offset`` is the `RowStore.page_offset` of the panel's first row.
         """
         ...
 
-    def check_panel(self, panel: ChecksummedRows | ChecksummedRowsWithPivots) -> None:
+    def check_panel(self, panel: ChecksummedRows) -> None:
         """Receive the event that a stored panel has been read."""
         ...
 
-    def record_panel(self, panel: ChecksummedRows | ChecksummedRowsWithPivots) -> None:
+    def record_panel(self, panel: ChecksummedRows) -> None:
         """Receive the event that the panel of a round has been stored, before any strip of the round is written."""
         ...
 
@@ -107,12 +107,11 @@ class _ActiveRows(Rows):
         self.rows: Array = None
         self.first_row = 0
 
-    def strip(self, rows: Range) -> tuple[Array, Array | None]:
-        strip = self.rows[rows[0] - self.first_row : rows[1] - self.first_row]
-        return (strip.values, strip.pivots) if isinstance(strip, RowsWithPivots) else (strip, None)
+    def strip(self, rows: Range) -> Array:
+        return self.rows[rows[0] - self.first_row : rows[1] - self.first_row]
 
     def pivots(self, pivots: Range) -> Array:
-        return values_of(self.panel)[pivots[0] - self.first_panel_row : pivots[1] - self.first_panel_row]
+        return self.panel[pivots[0] - self.first_panel_row : pivots[1] - self.first_panel_row]
 
 
 @dataclass
@@ -323,7 +322,7 @@ class StripClosure:
         for k, K in enumerate(blocks):
             reads[k].result()
             if number == 0:
-                self.encode(K[0], values_of(active.panel)[K[0] - panel[0] : K[1] - panel[0]])
+                self.encode(K[0], active.panel[K[0] - panel[0] : K[1] - panel[0]])
             active.rows, active.first_row = active.panel, active.first_panel_row
             for J in blocks[:k]:
                 self._eliminate(J, K)
@@ -370,7 +369,7 @@ class StripClosure:
         (start, stop), active, blocks = self._strips[strip_number], self._active, self.layout.rounds[number]
         first, last = (blocks[0][0], blocks[-1][1]) if blocks else (0, 0)
         if number == 0 and not first <= start <= stop <= last:
-            self.encode(start, values_of(strip))
+            self.encode(start, strip)
         low, high = max(start, first), min(stop, last)
         if low < high:
             strip[low - start : high - start] = active.panel[low - first : high - first]
@@ -382,7 +381,7 @@ class StripClosure:
             assert self.last_round is not None
             self.last_round.apply(active.panel, start, strip, self.layout.packed)
         if number == len(self.layout.rounds) - 1:
-            self.decode(start, values_of(strip))
+            self.decode(start, strip)
         write = partial(self._write_strip, number, strip_number, strip, self.pool.mark())
         self._strip_writes[strip_number] = self._buffer_writes[buffer] = self._submit_to_writer(write)
 
@@ -394,7 +393,7 @@ class StripClosure:
             self.pool.write(store, rows[0], strip)
         else:
             listener.before_write(strip_number)
-            checksummed = add_checksum(store)
+            checksummed = ChecksummedRows(store)
             self.pool.write(checksummed, rows[0], strip)
             listener.after_write(strip_number, checksummed.sum)
 

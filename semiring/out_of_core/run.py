@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -20,10 +20,8 @@ from semiring.out_of_core.disk import (
     File,
     FileRows,
     HostRows,
-    InitialPivots,
     PackedRows,
     RowStore,
-    RowStoreWithPivots,
     ShiftedRows,
     System,
 )
@@ -56,8 +54,6 @@ class FileRun:
         An existing journal, from which the run resumes.
     communicator
         The ranks of the run.
-    pivots
-        The new file of the pivots, or None.
     """
 
     system: System
@@ -68,7 +64,6 @@ class FileRun:
     journal_name: str | None = None
     journal: Journal | None = None
     communicator: Communicator = SINGLE_RANK
-    pivots: StoredMatrix | None = None
 
     def close(
         self,
@@ -89,46 +84,34 @@ class FileRun:
             self.layout = add_journal(self.layout, self.is_in_place, self.communicator.ranks.size)
         source, layout = self.source, self.layout
         stores: list[RowStore]
-        with File(self.system, source.path, os.O_RDONLY) as file, ExitStack() as stack:
-            files = [stack.enter_context(open_for_writing(self.system, target, self)) for target in self._targets]
-            source_rows, rows = source.rows(file), self._rows(files)
+        with (
+            File(self.system, source.path, os.O_RDONLY) as source_file,
+            open_for_writing(self.system, self.target, self) as file,
+        ):
+            source_rows, rows = source.rows(source_file), self.target.rows(file)
             if self.journal_name is not None and self.communicator.is_first:
                 self.communicator.begin(partial(self._begin, source_rows, rows, about, vectors))
             if self.journal is not None:
                 stores, descending = self._stores(self.journal, source_rows, rows)
-                self.journal.begin(files, descending)
+                self.journal.begin(file, descending)
             else:
-                stores = [self._join_pivots([source_rows]), *[self._join_pivots(rows)] * len(layout.rounds)]
+                stores = [source_rows, *[rows] * len(layout.rounds)]
                 descending = [bool(number % 2) for number in range(len(layout.rounds))]
             listener, pool, stores = self.journal, self.pool, _in_kernel_form(stores, layout)
             communicator = self.communicator
             StripClosure(
                 engine, layout, pool, stores, descending, encode, decode, progress, listener, last_round, communicator
             ).run()
-            agree(communicator.ranks, partial(self._end, files))
-
-    @property
-    def _targets(self) -> list[StoredMatrix]:
-        """The matrices that the run writes: the closure, and the pivots if it stores them."""
-        return [self.target] if self.pivots is None else [self.target, self.pivots]
-
-    def _rows(self, files: Sequence[File]) -> list[FileRows]:
-        return [target.rows(file) for target, file in zip(self._targets, files, strict=True)]
-
-    def _join_pivots(self, stores: Sequence[RowStore]) -> RowStore:
-        """Return the store of strips from the store of the values and, after the first round, that of the pivots."""
-        if self.pivots is None:
-            return stores[0]
-        return RowStoreWithPivots(stores[0], stores[1] if len(stores) > 1 else InitialPivots())
+            agree(communicator.ranks, partial(self._end, file))
 
     def _begin(
         self,
         source_rows: FileRows,
-        rows: list[FileRows],
+        rows: FileRows,
         about: Mapping[str, Any] | None,
         vectors: Mapping[str, Array] | None,
     ) -> None:
-        """Check the files against an existing journal, or create a journal."""
+        """Check the file against an existing journal, or create a journal."""
         layout, source, journal = self.layout, self.source, self.journal
         assert self.journal_name is not None
         if journal is not None:
@@ -136,25 +119,20 @@ class FileRun:
             self.system.sync_folder(os.path.dirname(os.path.abspath(self.journal_name)))
             self._check(journal, source_rows, *self._stores(journal, source_rows, rows))
             return
-        sums = self._compute_sums([self._join_pivots([source_rows])] * len(layout.strips))
+        sums = self._compute_sums([source_rows] * len(layout.strips))
         own = {**(about or {}), "changed": _modification_time(source.path)}
         vectors = {**(vectors or {}), "sums": sums}
-        page_offsets = [each.page_offset(layout.n) for each in rows]
+        page_offset = rows.page_offset(layout.n)
         self.journal = create_journal(
-            self.system, self.journal_name, own, vectors, layout, sums, page_offsets, self.communicator
+            self.system, self.journal_name, own, vectors, layout, sums, page_offset, self.communicator
         )
 
-    def _end(self, files: Sequence[File]) -> None:
-        """Complete the files after all ranks have written their strips, and record the end of the run."""
+    def _end(self, file: File) -> None:
+        """Complete the file after all ranks have written their strips, and record the end of the run."""
         if self.communicator.is_first:
-            for file, target in zip(files, self._targets, strict=True):
-                complete_file(file, target)
+            complete_file(file, self.target)
             if self.journal is not None:
-                self.journal.finish(self._sum_modification_times())
-
-    def _sum_modification_times(self) -> int:
-        """Return the sum of the modification times of the written files, which a change of either file changes."""
-        return sum(_modification_time(target.path) for target in self._targets)
+                self.journal.finish(_modification_time(self.target.path))
 
     def check_finished(self) -> None:
         """Raise `StorageError` unless the files are those of the run that has finished."""
@@ -163,38 +141,27 @@ class FileRun:
 
     def _check_finished(self) -> None:
         assert self.journal is not None
-        source, journal, system = self.source, self.journal, self.system
-        with ExitStack() as stack:
-            for target in self._targets:
-                if not os.path.exists(target.path):
-                    raise _changed_file_error(target.path, "finished", "is gone")
-            input_file, *files = (
-                stack.enter_context(File(system, each.path, os.O_RDONLY)) for each in (source, *self._targets)
-            )
+        source, target, journal, system = self.source, self.target, self.journal, self.system
+        if not os.path.exists(target.path):
+            raise _changed_file_error(target.path, "finished", "is gone")
+        with File(system, source.path, os.O_RDONLY) as source_file, File(system, target.path, os.O_RDONLY) as file:
             if not self.is_in_place:
-                self._check_source(journal, source.rows(input_file))
-            if self._sum_modification_times() != journal.state.modification_time:
-                rows = self._join_pivots(self._rows(files))
-                if not np.array_equal(self._compute_sums([rows] * len(self.layout.strips)), journal.state.sums):
-                    raise self._changed_files_error("finished")
+                self._check_source(journal, source.rows(source_file))
+            if _modification_time(target.path) != journal.state.modification_time:
+                stores = [target.rows(file)] * len(self.layout.strips)
+                if not np.array_equal(self._compute_sums(stores), journal.state.sums):
+                    raise _changed_file_error(target.path, "finished")
 
     @property
     def is_in_place(self) -> bool:
         """Whether the closure overwrites the matrix."""
         return not self.target.is_new and self.target.overlaps(self.source)
 
-    def _stores(
-        self, journal: Journal, source_rows: FileRows, rows: list[FileRows]
-    ) -> tuple[list[RowStore], list[bool]]:
+    def _stores(self, journal: Journal, source_rows: FileRows, rows: FileRows) -> tuple[list[RowStore], list[bool]]:
         """Return the stores of the rows before each round and after the last, and whether each round descends."""
         n, spare_rows, shifts = self.layout.n, journal.spare_rows(), row_shifts(self.layout, self.is_in_place)
-        stores = [
-            self._join_pivots(
-                [ShiftedRows(*each, n, shift) if shift else each[0] for each in zip(rows, spare_rows, strict=True)]
-            )
-            for shift in shifts
-        ]
-        stores[0] = self._join_pivots([rows[0] if self.is_in_place else source_rows])
+        stores: list[RowStore] = [ShiftedRows(rows, spare_rows, n, shift) if shift else rows for shift in shifts]
+        stores[0] = rows if self.is_in_place else source_rows
         return stores, [after > before for before, after in pairwise(shifts)]
 
     def _check(self, journal: Journal, source_rows: FileRows, stores: list[RowStore], descending: list[bool]) -> None:
@@ -211,17 +178,14 @@ class FileRun:
             strips_done = set(order[: state.strips_done])
             current_stores = [stores[state.round + (which in strips_done)] for which in range(count)]
         if not np.array_equal(self._compute_sums(current_stores), state.sums):
-            raise self._changed_files_error("stopped")
+            raise _changed_file_error(self.target.path, "stopped")
 
     def _check_source(self, journal: Journal, source_rows: FileRows) -> None:
         """Raise `StorageError` if the input has changed since the journal was created."""
         if _modification_time(self.source.path) != journal.about["changed"]:
-            sums = self._compute_sums([self._join_pivots([source_rows])] * len(self.layout.strips))
+            sums = self._compute_sums([source_rows] * len(self.layout.strips))
             if not np.array_equal(sums, journal.vectors["sums"]):
                 raise _changed_file_error(self.source.path, "began")
-
-    def _changed_files_error(self, event: str) -> StorageError:
-        return _changed_file_error(" or ".join(target.path for target in self._targets), event)
 
     def _compute_sums(self, stores: list[Any]) -> Array:
         return checksums(_in_kernel_form(stores, self.layout), self.layout)

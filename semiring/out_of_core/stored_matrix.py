@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
@@ -13,11 +13,10 @@ import numpy as np
 from semiring.errors import DTypeError, FormatError, ShapeError, StorageError
 from semiring.out_of_core.disk import File, FileRows
 
-__all__ = ["PIVOT", "StoredMatrix", "as_stored", "header", "is_npy_name", "new_file", "new_pivot_file", "release_pages"]
+__all__ = ["StoredMatrix", "as_stored", "header", "is_npy_name", "new_file", "release_pages"]
 
 Array: TypeAlias = Any
 
-PIVOT = np.dtype(np.int32)
 _WRITABLE = ("r+", "w+")
 _PARSER_LOCK = threading.Lock()  # headers are Python literals, and CPython 3.11 may fail if two threads parse literals
 
@@ -113,11 +112,6 @@ def new_file(path: str, template: StoredMatrix) -> StoredMatrix:
     The function writes nothing.
     """
     return StoredMatrix(path, len(header(template)), template.n, template.dtype, template.is_column_major, True)
-
-
-def new_pivot_file(name: Any, template: StoredMatrix) -> StoredMatrix:
-    """Return a new file for the pivots of a closure, with the shape and order of the matrix ``template``."""
-    return new_file(os.fsdecode(name), replace(template, dtype=PIVOT))
 
 
 def header(matrix: StoredMatrix) -> bytes:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from semiring.advice import fewer_paths_advice
 from semiring.algebra import Semiring
 from semiring.algebra.expressions.tree import is_floating
-from semiring.algorithms.expansion import DirectEdges, expand_path
 from semiring.algorithms.predecessors import nearest_tree, path_sums
+from semiring.algorithms.stored_paths import follow_edges
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.folds import farthest_entries, fold_rows
 from semiring.arrays.labels import make_frame
@@ -71,16 +71,14 @@ class Paths:
         the diagonal, as in `scipy.sparse.csgraph`.
     names : iterable, or None
         n names of the vertices. The attribute is a tuple, or None.
-    weights : matrix, shape (n, n), or None
-        The edges, for paths without ``predecessors``. They are not copied.
-    pivots : array, shape (n, n), str or None
-        The pivots that `closure` stores for a matrix in a file, or the name of their file. Then a path
-        reads as many entries of both as it has edges, times 64. Properties of all pairs read the whole matrix.
+    weights : matrix, shape (n, n), str or None
+        The edges, for paths without ``predecessors``. They are not copied. If the matrix and the weights are memory
+        maps, or the names of .npy files, a path reads some rows of both for each of its edges.
 
     Raises
     ------
     ShapeError
-        If the matrix is not square, or the names or the pivots do not fit it.
+        If the matrix is not square, or the names or the weights do not fit it.
 
     Notes
     -----
@@ -96,18 +94,18 @@ class Paths:
         *,
         names: Iterable[Hashable] | None = None,
         weights: Any = None,
-        pivots: Any = None,
     ) -> None:
         self._is_reflexive = True
+        matrix, weights = (np.load(each, mmap_mode="r") if is_npy_name(each) else each for each in (matrix, weights))
         self.matrix, self.semiring, self.predecessors = matrix, semiring, predecessors
         self._distances = as_matrix(matrix, semiring, square=True)
         self._weights = weights
         self._trees: dict[int, Array] = {}
         self._vertex_index = Vertices(len(self), names)
         self.names = self._vertex_index.names
-        self._pivots = np.load(pivots, mmap_mode="r") if is_npy_name(pivots) else pivots
-        if pivots is not None and self._pivots.shape != self._distances.shape:
-            raise ShapeError(f"the matrix is {self._distances.shape}, and its pivots are {self._pivots.shape}")
+        self._is_stored = isinstance(matrix, np.memmap) and isinstance(weights, np.memmap)
+        if self._is_stored and weights.shape != self._distances.shape:
+            raise ShapeError(f"the matrix is {self._distances.shape}, and its weights are {weights.shape}")
 
     def __getattr__(self, name: str) -> Any:
         if name == "explanation":  # only `SomePaths` compare methods
@@ -124,8 +122,8 @@ class Paths:
     @_run_on_own_device
     def __repr__(self) -> str:
         n = len(self)
-        if self._pivots is not None:  # the matrix is in a file, which is not read here
-            return f"<Paths of {n} vertices in {self.semiring.name}, {self._distances.dtype}: with pivots>"
+        if self._is_stored:  # the files are not read here
+            return f"<Paths of {n} vertices in {self.semiring.name}, {self._distances.dtype}: of files>"
         predecessor_text = "with predecessors" if self.predecessors is not None else "without predecessors"
         connected = int(self.reachable.sum()) - int(self.reachable.diagonal().sum())
         vertices = f"{n} {'vertex' if n == 1 else 'vertices'}"
@@ -291,16 +289,21 @@ class Paths:
 
         Notes
         -----
-        The cost is O(length), also with pivots. Without predecessors the first path from a source runs one search from
-        it, O(n²), whose result is kept.
+        The cost is O(length). Without predecessors the first path from a source runs one search from it, O(n²), whose
+        result is kept. A path of a matrix in a file reads a row of the weights for each edge, and if it has more than
+        64 entries, a row of the matrix too. Edges that leave the distance as it is, such as those of weight 0, may need
+        a column of the matrix, or a search of the whole row.
         """
         i, j = self.index(source), self.index(target)
-        vertices = self._expand_path(i, j)
+        vertices = self._follow_edges(i, j)
         if vertices is None:
             vertices = self._trace(self._find_tree(i), i, j) if self._is_reflexive or i != j else self._find_cycle(i)
         if vertices is None:
-            raise NoPathError(f"no path leads from {self.name(i)} to {self.name(j)}")
+            raise self._no_path(i, j)
         return [self.name(vertex) for vertex in vertices]
+
+    def _no_path(self, i: int, j: int) -> NoPathError:
+        return NoPathError(f"no path leads from {self.name(i)} to {self.name(j)}")
 
     @_run_on_own_device
     def _find_cycle(self, i: int) -> list[int] | None:
@@ -363,13 +366,20 @@ class Paths:
         walks = ((j, self._trace(tree, i, j) if self._is_reflexive or i != j else self._find_cycle(i)) for j in ends)
         return {self.name(j): [self.name(v) for v in vertices] for j, vertices in walks if vertices is not None}
 
-    def _expand_path(self, source: int, target: int) -> list[int] | None:
-        """Return the vertices of a path by the pivots; None if there are no pivots, or if they give no path."""
+    def _follow_edges(self, source: int, target: int) -> list[int] | None:
+        """Return the vertices of a path through files; None if the matrix is in memory, or the search fails.
+
+        Raises `NoPathError`.
+        """
         distances = self._distances
-        none = self._pivots is None or source == target or source in self._trees
-        if none or distances[source, target] == self.semiring.zero_for(distances.dtype):
+        if not self._is_stored or self.predecessors is not None or source in self._trees:
             return None
-        return expand_path(self._plan_and_weights[0], distances, self._pivots, source, target)
+        if source == target:
+            return [source] if self._is_reflexive else None
+        if distances[source, target] == self.semiring.zero_for(distances.dtype):
+            raise self._no_path(source, target)
+        plan, weights = self._plan_and_weights
+        return follow_edges(plan, distances, weights, source, target)
 
     def _trace(self, tree: Array, source: int, target: int) -> list[int] | None:
         vertices = [target]
@@ -401,10 +411,6 @@ class Paths:
     @cached_property
     @_run_on_own_device
     def _plan_and_weights(self) -> tuple[KernelPlan, Any]:
-        if self._pivots is not None:
-            D, semiring = self._distances, self.semiring
-            plan = KernelPlan(semiring, D.dtype, semiring.zero_for(D.dtype), semiring.one_for(D.dtype))
-            return plan, DirectEdges(D, self._pivots, plan.zero)
         if self._weights is None:
             raise AlgebraError(
                 "these Paths have neither predecessors nor weights, so they have no paths: compute them with "
@@ -414,7 +420,8 @@ class Paths:
         if is_sparse(self._weights) or isinstance(self._weights, BitMatrix):
             demand_memory(n * n * dtype.itemsize, f"the array of the edges of {n:,} vertices", fewer_paths_advice())
         weights = as_matrix(self._weights, semiring, dtype)
-        nonnegative = is_floating(dtype) and bool((weights >= 0).all())
+        # The weights in a file are not read as a whole.
+        nonnegative = not self._is_stored and is_floating(dtype) and bool((weights >= 0).all())
         zero, one = semiring.zero_for(dtype), semiring.one_for(dtype)
         return KernelPlan(semiring, dtype, zero, one, Facts(nonnegative)), weights
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import inspect
 import itertools
 import typing
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -211,13 +210,6 @@ def test_products_in_place_are_those_of_a_copy(name, dtype, m, n, threads, rng):
     backend.multiply(plan, B, A, B)
     np.testing.assert_array_equal(B, found)
     np.testing.assert_array_equal(np.delete(replaced, np.s_[5 : n + 5], 1), np.delete(matrix, np.s_[5 : n + 5], 1))
-    if CATALOGUE[name].selective:
-        pivots, others = np.full((2, m, n), -1, np.int32)
-        expected, B = copied.copy(), copied.copy()
-        backend.multiply_add_pivots(plan, expected, pivots, A, copied, 11)
-        backend.multiply_add_pivots(plan, B, others, A, B, 11)
-        np.testing.assert_array_equal(B, expected)
-        np.testing.assert_array_equal(others, pivots)
 
 
 @pytest.mark.full
@@ -497,7 +489,7 @@ def test_threads_change_no_bit(backend, name, dtype, rng):
     assert len(set(results)) == 1
 
 
-# ------------------------------------------------------------------------------------------------- witnesses and pivots
+# ----------------------------------------------------------------------------------------------------------- witnesses
 
 
 def strictly_better(values, best, name):
@@ -532,32 +524,6 @@ def test_witnesses(backend, name, dtype, rng):
         )
         np.testing.assert_array_equal(to_caller_form(result, name), np.where(better, product, C))
         np.testing.assert_array_equal(found, expected)
-
-
-def pivots_by_definition(A, B, C, P, name, k0, chunk):
-    """Run after run: where C strictly improves, P becomes k0 + the first k of the run."""
-    C, P = C.copy(), P.copy()
-    for start in range(0, A.shape[1], chunk):
-        run = slice(start, start + chunk)
-        improved = oracles.product(A[:, run], B[run], name, C)
-        P[improved != C] = k0 + start
-        C = improved
-    return C, P
-
-
-@pytest.mark.parametrize(("name", "dtype"), quick(is_common, [*SELECTIVE, *HALVES]))
-def test_pivots(backend, name, dtype, rng):
-    engine = bind(backend, name, dtype)
-    for index, (A, B, C), first, second in selective_cases(rng, name, dtype):
-        k0 = 0 if index % 2 else 128
-        P = rng.integers(-1, 7, C.shape).astype(np.int32)
-        expected, pivots = pivots_by_definition(A, B, C, P, name, k0, engine.plan.pivot_chunk)
-        result, found = laid_out(to_kernel_form(C, name), first), laid_out(P, second)
-        engine.multiply_add_pivots(
-            result, found, laid_out(to_kernel_form(A, name), second), laid_out(to_kernel_form(B, name), first), k0
-        )
-        np.testing.assert_array_equal(to_caller_form(result, name), expected)
-        np.testing.assert_array_equal(found, pivots)
 
 
 # ------------------------------------------------------------------------------------------------- closures of a block
@@ -638,31 +604,6 @@ def test_a_pivot_without_a_star_is_named(closing, name, dtype, loop):
         assert engine.plan.status.diverged == first
 
 
-def eliminate_with_pivots(A, name, P, k0):
-    """Run Floyd-Warshall of a semiring whose stars are one, a pivot at a time."""
-    semiring, A, P = oracles.ORACLES[name], A.copy(), P.copy()
-    for k in range(len(A)):
-        improved = semiring.add(A, semiring.mul(A[:, k : k + 1], A[k : k + 1, :])).astype(A.dtype)
-        improved[k, k] = oracles.one(name, A.dtype)
-        P[improved != A] = k0 + k
-        A = improved
-    return A, P
-
-
-@pytest.mark.parametrize(("name", "dtype"), quick(is_common, SELECTIVE))
-def test_close_block_pivots(closing, name, dtype, rng):
-    engine = bind(closing, name, dtype)
-    for n, layout, k0 in zip(BLOCKS, itertools.cycle(LAYOUTS), itertools.cycle((0, 64)), strict=False):
-        A = entries(rng, name, dtype, (n, n), tame=True)
-        np.fill_diagonal(A, oracles.one(name, dtype))
-        P = np.full((n, n), -1, np.int32)
-        expected, pivots = eliminate_with_pivots(A, name, P, k0)
-        result, found = laid_out(to_kernel_form(A, name), layout), laid_out(P, layout)
-        engine.close_block_pivots(result, found, k0)
-        np.testing.assert_array_equal(to_caller_form(result, name), expected)
-        np.testing.assert_array_equal(found, pivots)
-
-
 def test_a_closure_needs_a_star(closing):
     engine = Engine(closing, make_plan(Semiring("starless", "max(x, y)", "x * y", 0, 1, domain="[0, inf)"), "float64"))
     with pytest.raises(AlgebraError, match="star"):
@@ -734,25 +675,6 @@ def test_products_in_place(backend, name, dtype, panel, rng):
         result = laid_out(to_kernel_form(B.T, name), "rows")
         engine.multiply_right(result, to_kernel_form(A, name))
         agree(to_caller_form(result, name), oracles.product(B.T, A, name), name)
-
-
-@pytest.mark.parametrize("panel", [5, 64, 512])
-def test_products_in_place_with_pivots(backend, panel, rng):
-    plan = replace(bind(backend, "min_plus", "float64").plan, pivot_chunk=64)
-    engine = Engine(backend, plan, panel=panel)
-    A, B = (rng.integers(0, 50, shape).astype(float) for shape in ((70, 70), (70, 33)))
-    np.fill_diagonal(A, 0)
-    for left in (True, False):
-        start = B if left else np.ascontiguousarray(B.T)
-        result, P = start.copy(), np.full(start.shape, -1, np.int32)
-        if left:
-            engine.multiply_left(A, result, P, 100)
-            expected, pivots = pivots_by_definition(A, B, start, np.full_like(P, -1), "min_plus", 100, 64)
-        else:
-            engine.multiply_right(result, A, P, 100)
-            expected, pivots = pivots_by_definition(start, A, start, np.full_like(P, -1), "min_plus", 100, 64)
-        np.testing.assert_array_equal(result, expected)
-        np.testing.assert_array_equal(P, pivots)
 
 
 def test_packed_products_in_place(backend, rng):

@@ -17,9 +17,9 @@ ZEN4, SKYLAKE, HASWELL = CPUS["znver4"], CPUS["skylake-avx512"], CPUS["haswell"]
 ARM, APPLE, BASELINE = CPUS["neoverse-n1"], CPUS["apple-m1"], CPUS["x86-64"]
 
 
-def inner_loop(target, semiring, dtype, *, pivots=False):
+def inner_loop(target, semiring, dtype, *, has_marks=False):
     """Return the instructions of the innermost loop of a tile, and how it is cut."""
-    text, shape = tile_text(make_plan(semiring, dtype, nonnegative=True), "asm", target, pivots=pivots)
+    text, shape = tile_text(make_plan(semiring, dtype, nonnegative=True), "asm", target, has_marks=has_marks)
     lines = (line.strip() for line in steady_loop(text).splitlines()[1:])
     return [line for line in lines if line and not line.startswith(("#", "."))], shape
 
@@ -54,8 +54,8 @@ def test_avx512(target, semiring, dtype, instructions):
     assert len(body) <= arithmetic * 1.5 + 20
 
 
-def test_the_tile_that_marks_pivots_has_the_same_inner_loop():
-    plain, marking = (inner_loop(ZEN4, sr.min_plus, "float32", pivots=pivots)[0] for pivots in (False, True))
+def test_the_tile_that_marks_runs_has_the_same_inner_loop():
+    plain, marking = (inner_loop(ZEN4, sr.min_plus, "float32", has_marks=has_marks)[0] for has_marks in (False, True))
     for pattern in (r"vfmadd\w+ps\s.*zmm", r"vminps\s.*zmm", r"vpbroadcastd"):
         assert count(plain, pattern) == count(marking, pattern) > 0
     assert count(marking, r"\(%r[sb]p") == 0
@@ -100,8 +100,8 @@ def test_a_cpu_without_vector_extensions():
     ),
 )
 def test_every_semiring_compiles_for_every_cpu(target, semiring, dtype):
-    for pivots in (False, semiring.selective):
-        text, _ = tile_text(make_plan(semiring, dtype), "asm", target, pivots=pivots)
+    for has_marks in (False, semiring.selective):
+        text, _ = tile_text(make_plan(semiring, dtype), "asm", target, has_marks=has_marks)
         assert "inspected:" in text
         called = target != BASELINE and re.search(r"^\s*(call|callq|bl)\s", text, re.MULTILINE)
         assert not called, "a vector operation became a call"

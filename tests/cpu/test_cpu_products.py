@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from tiers import full, quick
@@ -103,18 +101,18 @@ def test_results_of_any_strides(how, rng):
     for dtype in ("float32", "int16", "float64"):
         A, B = numbers(rng, dtype, 20, 40), numbers(rng, dtype, 40, 300)
         old = numbers(rng, dtype, 20, 300)
-        C, P = with_strides(old, how), with_strides(np.full((20, 300), -1, np.int32), how)
-        BACKEND.multiply_add_pivots(plan_for(dtype), C, P, A, B, 7)
+        C, W = with_strides(old, how), with_strides(np.full((20, 300), -1, np.int32), how)
+        BACKEND.multiply_add_witness(plan_for(dtype), C, W, A, B, 7)
         expected = min_plus_by_numpy(A, B, old)
         np.testing.assert_array_equal(C, expected)
-        np.testing.assert_array_equal(P, np.where(expected < old, 7, -1))
+        np.testing.assert_array_equal(W >= 7, expected < old)
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 64, 100, 512, 513, 1200, 5000])
-def test_runs_of_pivots_shorter_and_longer_than_a_panel(chunk, rng):
+def test_marked_runs_shorter_and_longer_than_a_panel(chunk, rng):
     A, B = numbers(rng, "float32", 13, 1500), numbers(rng, "float32", 1500, 67)
     C, P = np.full((13, 67), np.inf, np.float32), np.full((13, 67), -1, np.int32)
-    BACKEND.multiply_add_pivots(replace(plan_for("float32"), pivot_chunk=chunk), C, P, A, B, 11)
+    kernels_for(plan_for("float32")).product(C, A, B, P, 1, chunk, 11, 1)
     last = np.full(P.shape, -1)
     best = np.full(C.shape, np.inf)
     for start in range(0, 1500, chunk):
@@ -159,11 +157,6 @@ def test_blocks_are_closed_whatever_their_size(n, rng, dtype):
     closed = A.copy()
     BACKEND.close_block(plan_for(dtype), closed)
     np.testing.assert_array_equal(closed, expected)
-    closed, P = A.copy(), np.full((n, n), -1, np.int32)
-    BACKEND.close_block_pivots(plan_for(dtype), closed, P, 0)
-    np.testing.assert_array_equal(closed, expected)
-    off_diagonal = ~np.eye(n, dtype=bool)
-    np.testing.assert_array_equal((P >= 0)[off_diagonal], (expected < A)[off_diagonal])
 
 
 def test_closing_a_block_without_contiguous_rows(rng):

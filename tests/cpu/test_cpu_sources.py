@@ -61,12 +61,12 @@ def builders():
         plan = make_plan(sr.CATALOGUE[name], dtype)
         definition, closing = define(plan), define(plan, closing=name != "plus_times")
         shape = TileShape(2, 2, target.vector_bytes)
-        yield from ((build_tile, (definition, target, shape), {"pivots": pivots}) for pivots in (False, True))
+        yield from ((build_tile, (definition, target, shape), {"has_marks": has_marks}) for has_marks in (False, True))
         yield from ((build, (definition, target), {"vector_first": True}) for build in (build_dots, build_updates))
         yield build_fold, (definition, target), {"vector_first": False}
         yield build_find, (definition, target), {}
         if closing.star is not None:
-            yield from ((build_eliminate, (closing, target, 2), {"pivots": pivots}) for pivots in (False, True))
+            yield build_eliminate, (closing, target, 2), {}
 
 
 @cache

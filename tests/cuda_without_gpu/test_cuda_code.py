@@ -49,16 +49,16 @@ KERNELS = {
     "bfloat16": "Product('min(x, y)', 'x + y', inf, W('bfloat16', 2), True, *pieces), '_LARGE'",
     "fold of parts": "Fold('min(x, y)', W('float32'), True), None",
     "search": "Search('x + y', W('float32'), 16, False), None",
-    "pivots": "Product('min(x, y)', 'x + y', inf, W('float32'), True, *rows, record=True), '_RECORDING'",
+    "runs": "Product('min(x, y)', 'x + y', inf, W('float32'), True, *rows, record=True), '_RECORDING'",
 }
 
 #: Kernels without tiles.
 SMALL = ("fold of parts", "search")
 #: Instructions in the loop that spill, where the tile is the fastest all the same (H200, 2026-11-20).
-SPILLED = {"float16": 8, "bfloat16": 8, "bits": 90, "pivots": 4}
+SPILLED = {"float16": 8, "bfloat16": 8, "bits": 90, "runs": 4}
 
 #: The kernels of the full tier: every class of kernel, and of products one each of those that differ most.
-FULL = ("float32 non-negative", "bits", "plus_times as written", "pivots", "search", "fold of parts")
+FULL = ("float32 non-negative", "bits", "plus_times as written", "runs", "search", "fold of parts")
 
 #: The kernels of each architecture. The speeds were measured on the first architecture.
 TARGETS = {
@@ -191,8 +191,8 @@ def test_truth_values_take_one_instruction_for_32_pairs(code):
 
 
 @pytest.mark.full
-def test_pivots_cost_a_compare_and_a_select_a_tile(code):
-    loop = code["pivots"].loop
+def test_recorded_runs_cost_a_compare_and_a_select_a_tile(code):
+    loop = code["runs"].loop
     assert loop["FADD"] == loop["FMNMX"] == 512
     assert loop["FSETP"] == 32
     assert 32 <= loop["SEL"] + loop["FSEL"] <= 40
@@ -245,8 +245,8 @@ print(count)
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_whole_matrix_compiles(target):
-    """Every semiring and dtype compiles with and without pivots, in each tile, aligned or not. It takes some minutes a
-    target."""
+    """Every semiring and dtype compiles with and without recorded runs, in each tile, aligned or not. It takes some
+    minutes a target."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([ROOT, *filter(None, sys.path)])}
     done = subprocess.run(
         [sys.executable, "-c", MATRIX, target], env=environment, capture_output=True, text=True, check=False

@@ -208,26 +208,24 @@ def test_look_ahead(name, dtype, n, expected, spills):
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    ("name", "dtype", "n", "pivots"),
+    ("name", "dtype", "n"),
     full(
-        lambda name, dtype, n, pivots: (name, n, pivots) in (("min_plus", 64, True), ("min_plus", 100, False)),
+        lambda name, dtype, n: (name, n) in (("min_plus", 64), ("min_plus", 100)),
         [
-            ("min_plus", "float32", 64, True),
-            *(("min_plus", "float32", n, False) for n in (32, 64, 100, 128)),
-            ("max_times", "float32", 104, False),
-            ("max_plus", "int32", 128, False),
-            ("min_plus", "float32", 128, True),
-            ("min_plus", "int64", 128, False),
-            ("log_plus", "float64", 64, False),
-            ("max_min", "float16", 104, True),
-            ("plus_times", "float32", 64, False),
-            ("boolean", "bool", 200, True),
+            *(("min_plus", "float32", n) for n in (32, 64, 100, 128)),
+            ("max_times", "float32", 104),
+            ("max_plus", "int32", 128),
+            ("min_plus", "int64", 128),
+            ("log_plus", "float64", 64),
+            ("max_min", "float16", 104),
+            ("plus_times", "float32", 64),
+            ("boolean", "bool", 200),
         ],
     ),
 )
-def test_close_block(name, dtype, n, pivots):
+def test_close_block(name, dtype, n):
     ours = arithmetic(name, dtype)
-    chosen = block_kernel(n, ours, pivots=pivots)
+    chosen = block_kernel(n, ours)
     cubin, kernels = compile_kernels(chosen.file, ours, chosen.defines)
     ((registers, spilled),) = kernels.values()
     in_pairs = chosen.file == "close_pairs.cu"

@@ -27,11 +27,10 @@ def strides(array):
     return np.int64(array.strides[0] // array.itemsize), np.int64(array.strides[1] // array.itemsize)
 
 
-def close(kernels, kernel, A, P, k0, n, first, backwards):
+def close(kernels, kernel, A, n, first, backwards):
     """Call `close_block` as the launcher does, and return the status word."""
     word = np.array([-1], np.int32)
-    marks = (None, np.int64(0), np.int64(0)) if P is None else (P, *strides(P))
-    arguments = (A, *strides(A), np.int32(n), word, np.uint32(first), *marks, np.int32(k0), np.int64(0))
+    arguments = (A, *strides(A), np.int32(n), word, np.uint32(first), np.int64(0))
     kernels.launch("close_block", (1, 1, 1), kernel.threads, arguments, backwards=backwards)
     return int(word[0])
 
@@ -43,7 +42,7 @@ def matrix(rng, name, dtype, n):
     return to_kernel_form(nilpotent(rng, name, dtype, n), name)
 
 
-#: Blocks of the full tier: every kernel, one padded and one filled, with pivots, without ⊕ that selects, of bits.
+#: Blocks of the full tier: every kernel, one padded and one filled, without ⊕ that selects, of bits.
 CLOSED = [
     *(("min_plus", n) for n in (29, 64, 105, 128, 131)),
     ("max_plus", 103),
@@ -55,49 +54,43 @@ CLOSED = [
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    ("name", "dtype", "n", "pivots"),
+    ("name", "dtype", "n"),
     full(
-        lambda name, dtype, n, pivots: (name, n) in CLOSED,
+        lambda name, dtype, n: (name, n) in CLOSED,
         [
-            *(("min_plus", "float32", n, False) for n in (1, 29, 64, 65, 104, 105, 128)),
-            ("max_plus", "int32", 103, False),
-            ("max_min", "int32", 127, False),
-            ("min_plus", "float32", 64, True),
-            ("min_plus", "float64", 127, False),
-            ("min_plus", "int16", 65, True),
-            ("max_plus", "int64", 33, False),
-            ("min_times", "float64", 1, True),
-            ("max_times", "float32", 31, False),
-            ("lukasiewicz", "float32", 32, True),
-            ("log_plus", "float64", 7, False),
-            ("plus_times", "float64", 40, False),
-            ("max_min", "uint8", 33, True),
-            ("xor_and", "uint8", 21, False),
-            ("boolean", "bool", 61, True),
-            ("xor_and", "bool", 61, False),
-            ("min_plus", "float32", 131, True),  # beyond the registers
-            ("plus_times", "float32", 129, False),
+            *(("min_plus", "float32", n) for n in (1, 29, 64, 65, 104, 105, 128)),
+            ("max_plus", "int32", 103),
+            ("max_min", "int32", 127),
+            ("min_plus", "float32", 64),
+            ("min_plus", "float64", 127),
+            ("min_plus", "int16", 65),
+            ("max_plus", "int64", 33),
+            ("min_times", "float64", 1),
+            ("max_times", "float32", 31),
+            ("lukasiewicz", "float32", 32),
+            ("log_plus", "float64", 7),
+            ("plus_times", "float64", 40),
+            ("max_min", "uint8", 33),
+            ("xor_and", "uint8", 21),
+            ("boolean", "bool", 61),
+            ("xor_and", "bool", 61),
+            ("min_plus", "float32", 131),  # beyond the registers
+            ("plus_times", "float32", 129),
         ],
     ),
 )
-def test_close_block(name, dtype, n, pivots, rng):
+def test_close_block(name, dtype, n, rng):
     semiring = CATALOGUE[name]
     plan = make_plan(semiring, dtype, nonnegative=name == "min_plus" and n % 2 == 1)
-    chosen = block_kernel(n, arithmetic_of(plan), pivots=pivots)
+    chosen = block_kernel(n, arithmetic_of(plan))
     kernels = HostKernels(source(chosen.file, arithmetic_of(plan), chosen.defines))
     A = matrix(rng, name, dtype, n)
-    expected, marks = A.copy(), np.full(A.shape, -1, np.int32)
-    reference = replace(plan)
-    if pivots:
-        ReferenceBackend().close_block_pivots(reference, expected, marks, 7)
-    else:
-        ReferenceBackend().close_block(reference, expected)
+    expected = A.copy()
+    ReferenceBackend().close_block(replace(plan), expected)
     for backwards, layout in ((False, "rows"), (True, "strided")):
-        found, P = laid_out(A, layout), laid_out(np.full(A.shape, -1, np.int32), layout)
-        assert close(kernels, chosen, found, P if pivots else None, 7, n, 0, backwards) == -1
+        found = laid_out(A, layout)
+        assert close(kernels, chosen, found, n, 0, backwards) == -1
         np.testing.assert_allclose(found, expected, rtol=1e-5 if plan.dtype.itemsize == 4 else 1e-13)
-        if pivots:
-            np.testing.assert_array_equal(P, marks)
 
 
 @pytest.mark.full
@@ -113,7 +106,7 @@ def test_close_block_of_packed_bits(name, rng):
         ReferenceBackend().close_block(plan, expected)
         for backwards in (False, True):
             found = words.copy()
-            assert close(kernels, chosen, found, None, 3, n, 0, backwards) == -1
+            assert close(kernels, chosen, found, n, 0, backwards) == -1
             np.testing.assert_array_equal(found, expected)
 
 
@@ -129,11 +122,11 @@ def test_a_pivot_without_a_star_is_named(name, dtype, loop, n):
     for vertex in (11, n // 2, n - 1):
         A = np.full((n, n), plan.zero, dtype)
         A[vertex, vertex] = A[n - 1, n - 1] = loop
-        assert close(kernels, chosen, A, None, 0, n, 100, False) == 100 + vertex
+        assert close(kernels, chosen, A, n, 100, False) == 100 + vertex
     if name == "min_plus":  # only the second pivot of a pair closes the cycle
         A = np.full((n, n), plan.zero, dtype)
         A[4, 5], A[5, 4] = 1, -2
-        assert close(kernels, chosen, A, None, 0, n, 100, False) == 105
+        assert close(kernels, chosen, A, n, 100, False) == 105
 
 
 # ------------------------------------------------------------------------------------------------- whole closures

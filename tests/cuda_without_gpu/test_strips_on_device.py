@@ -95,24 +95,6 @@ def test_a_file_has_the_bits_of_the_closure_in_memory(rng, path, name, dtype):
     assert same_bits(sr.closure(path, name, out=path, device="cuda", memory={"device": memory}), expected)
 
 
-@pytest.mark.parametrize(
-    ("name", "dtype"),
-    full(
-        lambda name, _: name in ("max_plus", "boolean"),
-        [("min_plus", "float32"), ("max_plus", "int32"), ("max_min", "uint8"), ("boolean", "bool")],
-    ),
-)
-def test_pivots_are_those_of_the_host(rng, path, name, dtype):
-    np.save(path, rounding_matrix(rng, 97, name, dtype))
-    options = {"pivots": path.with_name("P.npy"), "out": path.with_name("D.npy")}
-    expected = np.array(sr.closure(path, name, memory="1 GiB", **options)), np.load(options["pivots"])
-    memory = least_memory(path, name, **options)
-    for journal in (None, path.with_name("run")):
-        found = sr.closure(path, name, device="cuda", memory=memory, journal=journal, **options)
-        assert same_bits(found, expected[0])
-        assert same_bits(np.load(options["pivots"]), expected[1])
-
-
 @pytest.mark.parametrize("dtype", full(lambda dtype: dtype != "int64", ["float32", "int32", "int64"]))
 @pytest.mark.parametrize("name", full(lambda name: name == "max_plus", ["min_plus", "max_plus"]))
 def test_weights_of_both_signs(rng, name, dtype):

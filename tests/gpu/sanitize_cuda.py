@@ -40,7 +40,7 @@ def device(array: np.ndarray, column_major: bool = False) -> cupy.ndarray:
 
 
 def products(name: str, dtype: str, nonnegative: bool, rng: np.random.Generator) -> None:
-    """Compute products, sums, pivots and witnesses of two layouts, and a stack."""
+    """Compute products, sums and witnesses of two layouts, and a stack."""
     engine = Engine(CudaBackend(), make_plan(CATALOGUE[name], dtype, nonnegative=nonnegative))
     exact = name != "log_plus"
     for m, k, n in SHAPES:
@@ -56,8 +56,7 @@ def products(name: str, dtype: str, nonnegative: bool, rng: np.random.Generator)
                 np.testing.assert_array_equal(to_caller_form(product.get(), name), oracles.product(A, B, name))
                 np.testing.assert_array_equal(to_caller_form(c.get(), name), oracles.product(A, B, name, C))
         if oracles.ORACLES[name].selective:
-            P, W = (cupy.full((m, n), -1, np.int32) for _ in range(2))
-            engine.multiply_add_pivots(device(to_kernel_form(C, name)), P, a, b, 0)
+            W = cupy.full((m, n), -1, np.int32)
             engine.multiply_add_witness(device(to_kernel_form(C, name)), W, a, b, 0)
     stack = device(to_kernel_form(entries(rng, name, dtype, (3, 66, 66)), name))
     engine.multiply(cupy.empty_like(stack), stack, cupy.broadcast_to(stack[:1], stack.shape))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from devices import OnDevice, move_to_device
-from operands import CASES, SELECTIVE, closable, entries, laid_out, nilpotent, pack_words, to_kernel_form
+from operands import CASES, closable, entries, laid_out, nilpotent, pack_words, to_kernel_form
 
 from semiring import CATALOGUE, Semiring
 from semiring.kernels.cuda import closing as staged
@@ -34,9 +34,6 @@ class StagedBackend:
 
     def close_block(self, plan, A):
         staged.close_block(plan, A)
-
-    def close_block_pivots(self, plan, A, P, k0):
-        staged.close_block(plan, A, P, k0)
 
 
 def engines(semiring, dtype, **facts):
@@ -75,20 +72,6 @@ def test_blocks(name, dtype, rng):
         ours.close_block(found)
         agree(found, expected, CATALOGUE[name])
         assert ours.plan.status.diverged == -1
-
-
-@pytest.mark.parametrize(("name", "dtype"), SELECTIVE)
-def test_blocks_with_pivots(name, dtype, rng):
-    for index, n in enumerate(SIZES):
-        ours, theirs = engines(CATALOGUE[name], dtype)
-        A = matrix(rng, name, dtype, n)
-        P = np.full(A.shape, -1, np.int32)
-        expected, pivots = A.copy(), P.copy()
-        found, marks = laid_out(A, LAYOUTS[index % 4]), laid_out(P, LAYOUTS[(index + 1) % 4])
-        theirs.close_block_pivots(expected, pivots, 64)
-        ours.close_block_pivots(found, marks, 64)
-        np.testing.assert_array_equal(found, expected)
-        np.testing.assert_array_equal(marks, pivots)
 
 
 def test_a_semiring_of_the_users_own(rng):

@@ -82,16 +82,16 @@ def test_weights_of_both_signs(rng, dtype):
 @pytest.mark.parametrize(
     ("name", "dtype"), [("min_plus", "float32"), ("min_plus", "int64"), ("max_min", "uint8"), ("boolean", "bool")]
 )
-def test_paths_are_found_from_pivots(rng, tmp_path, name, dtype):
+def test_paths_of_files(rng, tmp_path, name, dtype):
     A, path = rounding_matrix(rng, 1000, name, dtype), tmp_path / "A.npy"
     semiring = sr.as_semiring(name)
     zero = semiring.zero_for(A.dtype)
     A[rng.random(A.shape) < 0.98] = zero
     np.save(path, A)
-    options = {"out": tmp_path / "D.npy", "device": "cuda", "pivots": tmp_path / "P.npy", "journal": tmp_path / "run"}
+    options = {"out": tmp_path / "D.npy", "device": "cuda", "journal": tmp_path / "run"}
     D = sr.closure(path, name, memory=least_memory(path, name, **options), **options)
     np.testing.assert_allclose(np.float64(D), np.float64(sr.closure(A, name, method=METHOD)), rtol=1e-6)
-    found = sr.Paths(D, semiring, pivots=options["pivots"])
+    found = sr.Paths(D, semiring, weights=path)
     for i, j in rng.integers(0, 1000, (200, 2)):
         if i == j or D[i, j] == zero:
             continue

@@ -87,8 +87,6 @@ def test_errors_say_what_to_give(roads, tmp_path):
     for options in ({"memory": "1 GiB"}, {"journal": "journal"}):
         with pytest.raises(StorageError, match="A is in another kind of file"):
             sr.closure(roads, weight="km", **options)
-    with pytest.raises(StorageError, match="pivots="):
-        sr.closure(roads, weight="km", pivots="pivots.npy")
     with pytest.raises(DTypeError, match="pass it as semiring='max_min'"):
         sr.closure("max_min")
     (tmp_path / "cycle.csv").write_text("from,to,km\nUlm,Kiel,-7\nKiel,Ulm,4\n")

@@ -11,7 +11,6 @@ import pytest
 
 import semiring as sr
 from semiring.algorithms import schedule
-from semiring.algorithms.blocked_floyd_warshall import Elimination, Rows
 from semiring.out_of_core import layout
 
 METHOD = "blocked_floyd_warshall"
@@ -28,31 +27,6 @@ def make_small(patch):
             replace(getattr(layout, name), min_rows=2, overhead=0, bytes_per_thread=0, bit_bytes_per_thread=0),
         )
     patch.setattr(import_module("semiring.closures.files"), "_WORKSPACE", 1 << 60)
-
-
-class _RowsWithPivots(Rows):
-    """The rows of a matrix in memory, and of their pivots."""
-
-    def __init__(self, A, P):
-        self.A, self.P = A, P
-
-    def strip(self, rows):
-        return self.A[slice(*rows)], self.P[slice(*rows)]
-
-    def pivots(self, pivots):
-        return self.A[slice(*pivots)]
-
-
-def close_with_pivots(engine, A, width=32):
-    """Compute A ← A* by blocks of pivots, all rows at a time, and return P (n, n), the pivots of its paths."""
-    n, P = len(A), np.full(A.shape, -1, np.int32)
-    elimination = Elimination(_RowsWithPivots(A, P), n, 0, n)
-    for start in range(0, n, width):
-        K = start, min(n, start + width)
-        elimination.close_rows(engine, K)
-        for others in ((0, K[0]), (K[1], n)):
-            elimination.eliminate(engine, K, others, (0, n))
-    return P
 
 
 def rounding_matrix(rng, n, name, dtype):

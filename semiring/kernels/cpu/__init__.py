@@ -209,14 +209,6 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
         if A.shape[1] and C.size:
             kernels_for(plan).witness_product(C, W, A, B, k0, plan.threads)
 
-    def multiply_add_pivots(self, plan: KernelPlan, C: Array, P: Array, A: Array, B: Array, k0: int) -> None:
-        """Compute `multiply_add`; P becomes k0 + the first k of the last run in which C improved.
-
-        A run has ``plan.pivot_chunk`` steps of k.
-        """
-        if A.shape[1]:
-            _product(plan, kernels_for(plan), C, A, B, accumulate=1, P=P, chunk=plan.pivot_chunk, k0=k0)
-
     def close_block(self, plan: KernelPlan, A: Array) -> None:
         """Compute A ← A* in place, as one block."""
         if plan.storage == "bits":
@@ -282,11 +274,6 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
             return
         _report_divergence(plan, kernels_for(plan).close_stack(A, plan.threads))
 
-    def close_block_pivots(self, plan: KernelPlan, A: Array, P: Array, k0: int) -> None:
-        """Compute `close_block`; if pivot k changes A[i, j], P[i, j] becomes k0 + k."""
-        if A.shape[0]:
-            _report_divergence(plan, kernels_for(plan).close_pivots(A, P, k0))
-
     @cached_property
     def _gaining_closures(self) -> Any:
         # Imported here, because SmallGains imports kernels.graphs, which imports codegen of this package.
@@ -347,13 +334,10 @@ def _product(
     B: Array,
     *,
     accumulate: int,
-    P: Array = _NO_MARKS,
-    chunk: int = 0,
-    k0: int = 0,
 ) -> None:
-    if kernels.first_calls.remaining_seconds and not chunk and kernels.first_calls.product(plan, C, A, B, accumulate):
+    if kernels.first_calls.remaining_seconds and kernels.first_calls.product(plan, C, A, B, accumulate):
         return
-    if 1 in C.shape and not chunk and kernels.vector_product(C, A, B, accumulate, plan.threads):
+    if 1 in C.shape and kernels.vector_product(C, A, B, accumulate, plan.threads):
         return
     if C.size:
-        kernels.product(C, A, B, P, accumulate, chunk, k0, plan.threads, in_place=C is B)
+        kernels.product(C, A, B, _NO_MARKS, accumulate, 0, 0, plan.threads, in_place=C is B)

@@ -41,7 +41,6 @@ _ALIGNMENT = 64
 _CACHE_LIMIT = 256  # the most entries of a cache
 VECTOR_PAIRS = 1 << 12  # a matrix and a vector of fewer pairs are one tile, which is called faster
 ROUND_PAIRS = 1 << 27  # pairs that `close_by_rows` computes between two tests for Ctrl-C: some ten milliseconds
-GROUP = 4  # vectors of a row that an elimination with marks processes at a time
 HEAVY = 12  # the instructions a pair from which on a ⊗ and ⊕ count as heavy
 
 
@@ -123,7 +122,7 @@ class Kernels:
         self._shapes: dict[tuple[int, bool], _ShapeRecord] = {}
         self._block_cache: dict[tuple[int, ...], Array] = {}
         self.block_columns = -(-PIVOTS // self.lanes) * self.lanes  # columns of the block that an elimination closes
-        self.first_calls = FirstCalls(plan, is_compiled(*self._tile_code(), pivots=False), self.block_columns)
+        self.first_calls = FirstCalls(plan, is_compiled(*self._tile_code(), has_marks=False), self.block_columns)
 
     # --------------------------------------------------------------------------------------------------- products
 
@@ -323,9 +322,9 @@ class Kernels:
         """Return the function that builds the code of a tile, and its arguments."""
         return build_tile, self.definition, host(), shape or self.tile
 
-    def _compile_tile(self, pivots: bool, shape: TileShape | None = None) -> int:
-        what = self._describe_purpose("product with predecessors" if pivots else "product")
-        return compile_native(*self._tile_code(shape), purpose=what, pivots=pivots)
+    def _compile_tile(self, has_marks: bool, shape: TileShape | None = None) -> int:
+        what = self._describe_purpose("product with witnesses" if has_marks else "product")
+        return compile_native(*self._tile_code(shape), purpose=what, has_marks=has_marks)
 
     def _describe_purpose(self, part: str) -> str:
         """Return the name of a compilation in reports: what the caller computes, such as "min_plus float32 product"."""
@@ -425,20 +424,6 @@ class Kernels:
         self._jobs.setdefault(n, [])
         return ClosingJob(job, job.ctypes.data, blocks + packed + self.tile.rows * self.width * self.size)
 
-    def close_pivots(self, A: Array, P: Array, k0: int) -> int:
-        """Compute A ← A* of any strides, and mark P.
-
-        Return the first pivot without a star, or -1.
-        """
-        n, group = A.shape[0], GROUP * self.lanes
-        padded = -(-n // group) * group
-        piece = self.block_workspace.take_piece(n * padded * (self.size + 4))
-        failed_pivot: int = self._close_pivots_entry(
-            A, P, self._marking_eliminate_address, padded, padded // group, self.definition.zero_bits, k0, piece.address
-        )
-        self.block_workspace.free_pieces.append(piece)
-        return failed_pivot
-
     def close_by_rows(self, A: Array, threads: int, *, dynamic: bool) -> int:
         """Compute A ← A*, A with contiguous rows, by `row_parallel`.
 
@@ -531,32 +516,23 @@ class Kernels:
         return entry("close_each", self.size)
 
     @cached_property
-    def _close_pivots_entry(self) -> Any:
-        return entry("close_pivots", self.size)
-
-    @cached_property
     def _elimination(self) -> _NativeElimination:
         """The native elimination of the pivots of a closure."""
         definition = define(self.plan, closing=True)
         return _NativeElimination(
-            self._compile_eliminate(self.block_columns // self.lanes, False),
+            self._compile_eliminate(self.block_columns // self.lanes),
             self.block_columns,
             definition.one_bits - (definition.one_bits >> 63 << 64),
             int(definition.idempotent),
         )
 
-    @cached_property
-    def _marking_eliminate_address(self) -> int:
-        return self._compile_eliminate(GROUP, True)
-
-    def _compile_eliminate(self, group: int, pivots: bool) -> int:
+    def _compile_eliminate(self, group: int) -> int:
         definition = define(self.plan, closing=True)
         if definition.star is None:
             name = self.plan.semiring.name
             raise no_star(name)
         definition.star.check_dtype(self.plan.dtype)
-        what = self._describe_purpose("closure with predecessors" if pivots else "closure")
-        return compile_native(build_eliminate, definition, host(), group, purpose=what, pivots=pivots)
+        return compile_native(build_eliminate, definition, host(), group, purpose=self._describe_purpose("closure"))
 
 
 def _row_blocks(n: int, rows: int) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -48,7 +49,7 @@ def tile_code(plan: KernelPlan, language: str, cpu: str | None, is_whole: bool) 
     )
 
 
-def tile_text(plan: KernelPlan, language: str, target: Target, *, pivots: bool = False) -> tuple[str, TileShape]:
+def tile_text(plan: KernelPlan, language: str, target: Target, *, has_marks: bool = False) -> tuple[str, TileShape]:
     """Return the whole tile for a CPU as ``"llvm"`` or ``"asm"``, and its shape.
 
     For this machine it is the tile of `cpu_speed`, which products use.
@@ -56,4 +57,5 @@ def tile_text(plan: KernelPlan, language: str, target: Target, *, pivots: bool =
     definition = define(plan)
     shape = tile_shape(definition, target, cpu_speed() if target == host() else table_for(target).speed)
     show = intermediate if language == "llvm" else assembly
-    return show(lambda module, name: build_tile(module, name, definition, target, shape, pivots=pivots), target), shape
+    build = partial(build_tile, definition=definition, target=target, shape=shape, has_marks=has_marks)
+    return show(build, target), shape

@@ -139,14 +139,6 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
         with plan.stream or _NULL_CONTEXT:
             self._witnesses.multiply_add_witness(plan, C, W, A, B, k0)
 
-    def multiply_add_pivots(self, plan: KernelPlan, C: Any, P: Any, A: Any, B: Any, k0: int) -> None:
-        """Compute `multiply_add`, and record pivots in P.
-
-        P becomes k0 + the first k of the last run of ``plan.pivot_chunk`` in which C improved.
-        """
-        with plan.stream or _NULL_CONTEXT:
-            self._witnesses.multiply_add_pivots(plan, C, P, A, B, k0)
-
     def can_close(self, plan: KernelPlan, n: int) -> bool:
         """Return whether `close` takes a matrix of n rows under this plan.
 
@@ -298,10 +290,6 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
     def close_block(self, plan: KernelPlan, A: Any) -> None:
         """Compute A ← A* in place, fastest for up to 128 rows (see `semiring.kernels.cuda.closing`)."""
         self._closing.close_block(plan, A)
-
-    def close_block_pivots(self, plan: KernelPlan, A: Any, P: Any, k0: int) -> None:
-        """Compute `close_block`, and set P[i, j] to k0 + k where pivot k changes A[i, j]."""
-        self._closing.close_block(plan, A, P, k0)
 
     def close(self, plan: KernelPlan, A: Any, *, has_concurrent_work: bool = False) -> None:
         """Compute A ← A* in place by the staged Floyd-Warshall kernels, for an idempotent ⊕.

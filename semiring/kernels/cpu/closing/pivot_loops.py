@@ -17,7 +17,7 @@ from typing import Any
 
 import numba
 
-from semiring.kernels.cpu.codegen.memory_intrinsics import LANE_BYTES, address, close3, close7, fetch, put
+from semiring.kernels.cpu.codegen.memory_intrinsics import LANE_BYTES, address, close3, fetch, put
 from semiring.kernels.cpu.codegen.numba_internals import OUTER, PART
 from semiring.kernels.cpu.product.macro_kernel import (
     C_COLUMN,
@@ -33,7 +33,7 @@ from semiring.kernels.cpu.product.macro_kernel import (
     word,
 )
 
-__all__ = ["CLOSING_WORDS", "PADDED", "PIVOTS", "PIVOTS_AT_A_TIME", "close", "close_each", "close_pivots"]
+__all__ = ["CLOSING_WORDS", "PADDED", "PIVOTS", "PIVOTS_AT_A_TIME", "close", "close_each"]
 
 Array = Any  # inside a kernel: Numba's own types
 
@@ -152,22 +152,3 @@ def multiply_rows(
             *(job, steps, packed + i * steps * unit, steps * unit, unit, panel, c + i * row, 0, min(rows, m - i), n),
             *(zero, size, load, 0, corner, 0, steps),
         )
-
-
-@_outer
-def close_pivots(
-    A: Array, P: Array, eliminate: int, padded: int, groups: int, zero: Any, k0: int, workspace: int
-) -> int:
-    """Compute A ← A* in place, A (n, n), one pivot after the other.
-
-    P becomes k0 + k if pivot k changes an entry.
-    """
-    n, size, marked = A.shape[0], A.itemsize, numba.int32(0)
-    block, row, marks, marks_row = workspace, padded * size, workspace + n * padded * size, padded * 4
-    fill(zero, n, padded - n, block + n * size, row, size)
-    move_tile(zero, n, n, address(A), A.strides[0], A.strides[1], block, row, size)
-    move_tile(marked, n, n, address(P), P.strides[0], P.strides[1], marks, marks_row, 4)
-    failed = close7(eliminate, (n, block, row, marks, marks_row, k0, groups))
-    move_tile(zero, n, n, block, row, size, address(A), A.strides[0], A.strides[1])
-    move_tile(marked, n, n, marks, marks_row, 4, address(P), P.strides[0], P.strides[1])
-    return int(failed)

@@ -27,7 +27,6 @@ __all__ = [
     "call9",
     "call13",
     "close3",
-    "close7",
     "copy_bytes",
     "fetch",
     "float_line",
@@ -267,7 +266,6 @@ call8 = _make_caller(8, types.void)
 call9 = _make_caller(9, types.void)
 call13 = _make_caller(13, types.void)
 close3 = _make_caller(3, types.intp)
-close7 = _make_caller(7, types.intp)
 
 
 @intrinsic

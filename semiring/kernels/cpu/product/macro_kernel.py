@@ -12,7 +12,7 @@ of the words:
     C_ADDRESS … P_COLUMN    for C, A, B and P the address, the stride from row to row, and from column to column
     INNER                   the inner size
     ACCUMULATE              1 to add to C, 0 to overwrite it
-    CHUNK, FIRST_PIVOT      the length of the runs of k that P marks, or 0, and the number of the first k
+    CHUNK, FIRST_K          the length of the runs of k that P marks, or 0, and the number of the first k
     A_SUBDIAGONALS          A[i, k] is 0̄ for k < i - A_SUBDIAGONALS and is not read; `FULL` for no such entry
     B_SUBDIAGONALS          B[k, j] is 0̄ for k > j + B_SUBDIAGONALS and is not read; one of the two is `FULL`
 
@@ -74,7 +74,7 @@ FUNCTION, TILE, ROWS, WIDTH, DEPTH, PACKED_COLUMNS, PACKED_ROWS, ZERO = range(8)
 SHAPE_WORDS = 8
 C_ADDRESS, C_ROW, C_COLUMN, A_ADDRESS, A_ROW, A_COLUMN = range(SHAPE_WORDS, SHAPE_WORDS + 6)
 B_ADDRESS, B_ROW, B_COLUMN, P_ADDRESS, P_ROW, P_COLUMN = range(SHAPE_WORDS + 6, SHAPE_WORDS + 12)
-INNER, ACCUMULATE, CHUNK, FIRST_PIVOT, A_SUBDIAGONALS, B_SUBDIAGONALS = range(SHAPE_WORDS + 12, SHAPE_WORDS + 18)
+INNER, ACCUMULATE, CHUNK, FIRST_K, A_SUBDIAGONALS, B_SUBDIAGONALS = range(SHAPE_WORDS + 12, SHAPE_WORDS + 18)
 WORDS = SHAPE_WORDS + 18
 FULL = 1 << 40  # a number of diagonals that no matrix has, so that no entry is skipped
 HEAD = 256  # aligned bytes before a workspace, for the job and the block of a product on one thread
@@ -170,12 +170,12 @@ def move_tile(
 
 
 @_inner
-def call_tile(tile: int, operands: tuple[int, ...], mark: int, mark_row: int, chunk: int, pivot: int) -> None:
-    """Run a native tile on its nine ``operands``; with ``chunk`` > 0 it marks improved entries, from ``pivot`` on."""
+def call_tile(tile: int, operands: tuple[int, ...], mark: int, mark_row: int, chunk: int, first: int) -> None:
+    """Run a native tile on its nine ``operands``; with ``chunk`` > 0 it marks improved entries, from ``first`` on."""
     if chunk == 0:
         call9(tile, operands)
     else:
-        call13(tile, (*operands, mark, mark_row, chunk, pivot))
+        call13(tile, (*operands, mark, mark_row, chunk, first))
 
 
 @_inner
@@ -193,7 +193,7 @@ def tiles_in_row(
     zero: Any,
     size: int,
     load: int,
-    pivot: int,
+    first: int,
     corner: int,
     skip: int,
     last: int,
@@ -218,14 +218,14 @@ def tiles_in_row(
             pass
         elif m == rows and columns == width and contiguous:
             ahead = c + width * size if j + width < n else c + rows * c_row - j * size
-            call_tile(tile, (count, x, x_row, x_step, panel, c, c_row, load, ahead), p, p_row, chunk, pivot)
+            call_tile(tile, (count, x, x_row, x_step, panel, c, c_row, load, ahead), p, p_row, chunk, first)
         else:
             if load:
                 move_tile(zero, m, columns, c, c_row, c_column, corner, corner_row, size)
             if chunk:
                 move_tile(marked, m, columns, p, p_row, p_column, corner_p, width * 4, 4)
             operands = (count, x, x_row, x_step, panel, corner, corner_row, load, corner)
-            call_tile(tile, operands, corner_p, width * 4, chunk, pivot)
+            call_tile(tile, operands, corner_p, width * 4, chunk, first)
             if chunk:
                 move_tile(marked, m, columns, corner_p, width * 4, 4, p, p_row, p_column)
             move_tile(zero, m, columns, corner, corner_row, size, c, c_row, c_column)
@@ -251,7 +251,7 @@ def block_product(element: Any) -> Callable[..., None]:
         a, a_row, a_column = word(job, A_ADDRESS), word(job, A_ROW), word(job, A_COLUMN)
         b, b_row, b_column = word(job, B_ADDRESS), word(job, B_ROW), word(job, B_COLUMN)
         p, p_row, p_column = word(job, P_ADDRESS), word(job, P_ROW), word(job, P_COLUMN)
-        inner, accumulate, chunk, k0 = word(job, INNER), word(job, ACCUMULATE), word(job, CHUNK), word(job, FIRST_PIVOT)
+        inner, accumulate, chunk, k0 = word(job, INNER), word(job, ACCUMULATE), word(job, CHUNK), word(job, FIRST_K)
         a_subdiagonals, b_subdiagonals = word(job, A_SUBDIAGONALS), word(job, B_SUBDIAGONALS)
         top, bottom, left, right = (
             word(block_address, 0),

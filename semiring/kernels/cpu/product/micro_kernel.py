@@ -4,7 +4,7 @@ The scheme is that of BLIS (Van Zee, van de Geijn, "BLIS: a framework for rapidl
 TOMS 41, 2015), with ⊕ and ⊗ from an expression tree. C interface, every argument a 64-bit integer, strides in bytes:
 
     tile(steps, a, a_row, a_step, b, c, c_row, load, ahead)
-    tile_pivots(steps, a, a_row, a_step, b, c, c_row, load, ahead, p, p_row, run, first)
+    tile_marks(steps, a, a_row, a_step, b, c, c_row, load, ahead, p, p_row, run, first)
 
 * A: element (i, k) at ``a + i·a_row + k·a_step``. Elements shorter than four bytes are repeated to fill four.
 * B: packed, row k of the panel at ``b + k·width``, ``width`` the bytes of a row of the tile, aligned to vectors.
@@ -43,7 +43,7 @@ from semiring.kernels.machines.speed_data import TileShape
 __all__ = ["PAIR_ARGUMENTS", "Pair", "build_tile"]
 
 PAIR_ARGUMENTS = ("steps", "a", "a_row", "a_step", "b", "c", "c_row", "load", "ahead")
-PIVOT_ARGUMENTS = (*PAIR_ARGUMENTS, "p", "p_row", "run", "first")
+MARK_ARGUMENTS = (*PAIR_ARGUMENTS, "p", "p_row", "run", "first")
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,14 +94,14 @@ class Pair:
 
 
 def build_tile(
-    module: Any, name: str, definition: KernelDefinition, target: Target, shape: TileShape, *, pivots: bool
+    module: Any, name: str, definition: KernelDefinition, target: Target, shape: TileShape, *, has_marks: bool
 ) -> None:
     """Add the function to an LLVM module."""
-    arguments = PIVOT_ARGUMENTS if pivots else PAIR_ARGUMENTS
+    arguments = MARK_ARGUMENTS if has_marks else PAIR_ARGUMENTS
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64] * len(arguments)), name)
     for argument, label in zip(function.args, arguments, strict=True):
         argument.name = label
-    _TileBuilder(function, definition, target, shape).build(pivots)
+    _TileBuilder(function, definition, target, shape).build(has_marks)
 
 
 class _TileBuilder:
@@ -159,7 +159,7 @@ class _TileBuilder:
 
     # ------------------------------------------------------------------------------------------------------- code
 
-    def build(self, pivots: bool) -> None:
+    def build(self, has_marks: bool) -> None:
         b = self.builder
         _ = self.pair.one
         lines = range(0, self.width, 64)
@@ -168,7 +168,7 @@ class _TileBuilder:
                 address = self.offset(self.arguments["ahead"], i, "c_row", line)
                 prefetch(b, b.inttoptr(address, I8.as_pointer()), write=True)
         tile = self.load_tile()
-        if not pivots:
+        if not has_marks:
             tile, _, _ = self.build_run(tile, self.arguments["steps"], self.arguments["a"], self.arguments["b"])
             for (i, v), value in zip(self.cells, tile, strict=True):
                 self.store(value, self.cell_address(i, v))

@@ -1,4 +1,4 @@
-"""Implement `close_block` and `close_block_pivots` for CuPy arrays: one launch of one thread block."""
+"""Implement `close_block` for CuPy arrays: one launch of one thread block."""
 
 from __future__ import annotations
 
@@ -33,32 +33,30 @@ class BlockKernel:
     shared_bytes: int = 0
 
 
-def fast_rows(arithmetic: Arithmetic, *, pivots: bool = False) -> int:
+def fast_rows(arithmetic: Arithmetic) -> int:
     """Return the most rows of a block that is closed in registers. Packed bits are closed in shared memory.
 
-    A kernel of 128 rows with an expensive ⊕ and ⊗ would compile for 10 s. With elements of 8 bytes and ``pivots``, it
-    would spill 700 bytes (NVRTC 13, sm_90a).
+    A kernel of 128 rows with an expensive ⊕ and ⊗ would compile for 10 s.
     """
     if arithmetic.is_packed:
         return 1024
-    return 64 if arithmetic.is_heavy or (pivots and np.dtype(arithmetic.dtype).itemsize == 8) else _ROWS
+    return 64 if arithmetic.is_heavy else _ROWS
 
 
 @lru_cache(maxsize=1024)
-def block_kernel(n: int, arithmetic: Arithmetic, *, pivots: bool = False) -> BlockKernel:
+def block_kernel(n: int, arithmetic: Arithmetic) -> BlockKernel:
     """Return the kernel for a block of n rows, or raise `ShapeError` if it is too large for one thread block."""
-    marks = ("PIVOTS",) if pivots else ()
-    if n <= fast_rows(arithmetic, pivots=pivots) and not arithmetic.is_packed:
+    if n <= fast_rows(arithmetic) and not arithmetic.is_packed:
         side = max(32, -(-n // 8) * 8)
-        if _has_paired_pivots(arithmetic) and not pivots:
+        if _has_paired_pivots(arithmetic):
             return _paired_kernel(side)
         threads = (side // 4, side // 4 if side <= 64 else side // 8, 1)
-        return BlockKernel("close_block.cu", (f"SIDE {side}", *marks), threads)
+        return BlockKernel("close_block.cu", (f"SIDE {side}",), threads)
     itemsize = np.dtype(arithmetic.dtype).itemsize
     shared = itemsize * n * (-(-n // 32) + 1) if arithmetic.is_packed else 2 * n * itemsize
     if shared > _SHARED:
         raise ShapeError(f"a block of {n} rows is too large for one launch: split it by a recursion")
-    return BlockKernel("close_bits.cu" if arithmetic.is_packed else "close_large.cu", marks, (1024, 1, 1), shared)
+    return BlockKernel("close_bits.cu" if arithmetic.is_packed else "close_large.cu", (), (1024, 1, 1), shared)
 
 
 def single_block_rows(arithmetic: Arithmetic) -> int:
@@ -91,10 +89,10 @@ def _paired_kernel(side: int) -> BlockKernel:
     return BlockKernel("close_pairs.cu", (f"SIDE {side}", *places, blocks), (*threads, 1))
 
 
-def close_block(plan: KernelPlan, A: Any, P: Any = None, k0: int = 0) -> None:
-    """Compute A ← A* in place, for any strides; with P (n, n) int32, P[i, j] ← k0 + k where pivot k changes A[i, j].
+def close_block(plan: KernelPlan, A: Any) -> None:
+    """Compute A ← A* in place, for any strides.
 
-    A is (n, n), or without P a stack (count, n, n) that is closed in the same launch. The launch is enqueued on the
+    A is (n, n), or a stack (count, n, n) that is closed in the same launch. The launch is enqueued on the
     plan's stream. A pivot without a star leaves ``plan.status.first_vertex`` + its index in ``plan.status.word``, where
     there is one; the pivots of a stack are numbered across matrices. The kernel is fast up to `fast_rows`.
     """
@@ -102,13 +100,9 @@ def close_block(plan: KernelPlan, A: Any, P: Any = None, k0: int = 0) -> None:
     if not n or not count:
         return
     word, matrix_stride = plan.status.word, A.strides[0] if A.ndim == 3 else 0
-    P_strides = None if P is None else strides(P)
     with plan.stream or _NULL_CONTEXT:
-        launch = _launch(
-            arithmetic_of(plan), count, n, strides(A), matrix_stride // A.itemsize, P_strides, current_device()
-        )
-        marks = 0 if P is None else P.data.ptr
-        launch(A.data.ptr, 0 if word is None else word.data.ptr, plan.status.first_vertex, marks, k0)
+        launch = _launch(arithmetic_of(plan), count, n, strides(A), matrix_stride // A.itemsize, current_device())
+        launch(A.data.ptr, 0 if word is None else word.data.ptr, plan.status.first_vertex)
 
 
 @lru_cache(maxsize=1024)
@@ -118,17 +112,15 @@ def _launch(
     n: int,
     strides: tuple[Any, Any],
     matrix_stride: int,
-    P_strides: tuple[Any, Any] | None,
     device: int,
 ) -> PreparedLaunch:
     """Return the prepared launch for ``count`` blocks on the current device.
 
-    Each launch passes the entries, the status, its first vertex, the pivots, and the number of the first pivot.
+    Each launch passes the entries, the status, and its first vertex.
     """
-    chosen = block_kernel(n, arithmetic, pivots=P_strides is not None)
+    chosen = block_kernel(n, arithmetic)
     compiled = compile_kernel(chosen.file, "close_block", arithmetic, chosen.defines, chosen.shared_bytes)
-    marks = P_strides or (np.int64(0), np.int64(0))
-    parameters = (None, *strides, np.int32(n), None, None, None, *marks, None, np.int64(matrix_stride))
+    parameters = (None, *strides, np.int32(n), None, None, np.int64(matrix_stride))
     return PreparedLaunch(compiled.kernel, (count,), chosen.threads, parameters, chosen.shared_bytes)
 
 

@@ -9,7 +9,7 @@
 
 extern "C" __global__ void __launch_bounds__(1024)
     close_block(word_t *A, long long row_stride, long long column_stride, int n, unsigned *status, unsigned start,
-                int *P, long long p_row_stride, long long p_column_stride, int k0, long long stack_stride) {
+                long long stack_stride) {
     A += blockIdx.x * stack_stride, start += blockIdx.x * n;
     DYNAMIC_SHARED(pool);
     const int words = (n + 31) / 32;

@@ -9,11 +9,10 @@
 // are split so that every register has a constant index: pivot k = 4 (THREADS_Y group + t) + q is row 4 group + q of
 // the threads with threadIdx.y = t.
 //
-// Compile it with SIDE, a multiple of 8 up to 128, and with PIVOTS for the variant that records pivots.
+// Compile it with SIDE, a multiple of 8 up to 128.
 //
 // This kernel closes blocks of elements of 1, 2 and 8 bytes, and blocks with an expensive plus or times. It also closes
-// blocks with stars that are not 1, and blocks whose pivots are recorded. close_pairs.cu closes all other blocks by
-// pairs of pivots.
+// blocks with stars that are not 1. close_pairs.cu closes all other blocks by pairs of pivots.
 //
 // H200, 2026-11-21: 1,000 matrices of 100 rows take 0.61 ms in float64 min-plus and 0.18 ms in float32. In float32 they
 // take 0.32 ms with 128 rows for each of them and pivots read word by word, with four-way bank conflicts.
@@ -29,9 +28,6 @@
 
 struct Block {
     element a[ROWS][COLUMNS];
-#ifdef PIVOTS
-    unsigned mark[ROWS][COLUMNS / 4];  // one byte per entry: the last pivot that changed it, or 255
-#endif
 };
 
 INLINE int row_of(int r) { return 4 * (threadIdx.y + THREADS_Y * (r / 4)) + r % 4; }
@@ -40,9 +36,6 @@ INLINE int column_of(int c) { return 4 * (threadIdx.x + THREADS_X * (c / 4)) + c
 // The thread column and the register column of a pivot, from the thread row and register row that hold it.
 INLINE int owner_x(int group, int t) { return group % (THREADS_X / THREADS_Y) * THREADS_Y + t; }
 INLINE constexpr int register_x(int group, int q) { return group / (THREADS_X / THREADS_Y) * 4 + q; }
-
-// The selector of __byte_perm(x, y, .) that replaces byte b of x by byte 0 of y.
-INLINE constexpr unsigned with_byte(int b) { return (0x3210 & ~(15 << 4 * b)) | 4 << 4 * b; }
 
 INLINE void publish(const Block &block, element *row, element *column, int group, int t, int q) {
     if (threadIdx.y == t) {
@@ -74,9 +67,6 @@ struct Pivot {
 #else
         if (c == register_x(group, q) && is_pivot_column) entry = scale_column(column[r], star);
         if (r == 4 * group + q && is_pivot_row) entry = c == register_x(group, q) && is_pivot_column ? star : row[c];
-#endif
-#ifdef PIVOTS
-        if (ne(entry, old)) block.mark[r][c / 4] = __byte_perm(block.mark[r][c / 4], k, with_byte(c % 4));
 #endif
         block.a[r][c] = entry;
     }
@@ -131,7 +121,7 @@ INLINE void eliminate(Block &block, element (*rows)[SIDE], element (*columns)[SI
 
 extern "C" __global__ void __launch_bounds__(THREADS_Y *THREADS_X)
     close_block(element *A, long long row_stride, long long column_stride, int n, unsigned *status, unsigned start,
-                int *P, long long p_row_stride, long long p_column_stride, int k0, long long stack_stride) {
+                long long stack_stride) {
     __shared__ __align__(16) element rows[2][SIDE], columns[2][SIDE];
     A += blockIdx.x * stack_stride, start += blockIdx.x * n;
     Block block;
@@ -141,9 +131,6 @@ extern "C" __global__ void __launch_bounds__(THREADS_Y *THREADS_X)
         for (int c = 0; c < COLUMNS; ++c) {
             const int i = row_of(r), j = column_of(c);
             block.a[r][c] = i < n && j < n ? A[i * row_stride + j * column_stride] : ZERO;
-#ifdef PIVOTS
-            if (c % 4 == 0) block.mark[r][c / 4] = ~0u;
-#endif
         }
     }
     publish(block, rows[0], columns[0], 0, 0, 0);
@@ -177,10 +164,6 @@ extern "C" __global__ void __launch_bounds__(THREADS_Y *THREADS_X)
             const int i = row_of(r), j = column_of(c);
             if (i < n && j < n) {
                 A[i * row_stride + j * column_stride] = block.a[r][c];
-#ifdef PIVOTS
-                const unsigned mark = block.mark[r][c / 4] >> 8 * (c % 4) & 255;
-                if (mark != 255) P[i * p_row_stride + j * p_column_stride] = k0 + (int)mark;
-#endif
             }
         }
     }

@@ -5,7 +5,7 @@
 
 extern "C" __global__ void __launch_bounds__(1024)
     close_block(element *A, long long row_stride, long long column_stride, int n, unsigned *status, unsigned start,
-                int *P, long long p_row_stride, long long p_column_stride, int k0, long long stack_stride) {
+                long long stack_stride) {
     A += blockIdx.x * stack_stride, start += blockIdx.x * n;
     DYNAMIC_SHARED(pool);
     element *row = (element *)pool, *column = row + n;
@@ -29,9 +29,6 @@ extern "C" __global__ void __launch_bounds__(1024)
             } else {
                 entry = plus(old, times(column[i], scale_row(s, row[j])));
             }
-#ifdef PIVOTS
-            if (ne(entry, old)) P[i * p_row_stride + j * p_column_stride] = k0 + k;
-#endif
             *target = entry;
         }
         __syncthreads();

@@ -169,10 +169,10 @@ struct Block {
     }
 };
 
-// The parameters are those of close_block.cu. This kernel records no pivots, so that it ignores the parameters of P.
+// The parameters are those of close_block.cu.
 extern "C" __global__ void __launch_bounds__(THREADS_X *THREADS_Y, BLOCKS)
     close_block(element *A, long long row_stride, long long column_stride, int n, unsigned *status, unsigned start,
-                int *P, long long p_row_stride, long long p_column_stride, int k0, long long stack_stride) {
+                long long stack_stride) {
     __shared__ __align__(16) Lines lines[2];
     A += blockIdx.x * stack_stride, start += blockIdx.x * n;
     const bool whole = column_stride == 1 && n % 4 == 0 && row_stride % 4 == 0 && (size_t)A % sizeof(Vector<4>) == 0;

@@ -33,7 +33,7 @@ class ProductCall:
     accumulate: bool
     nonnegative: bool  # whether no entry of the operands is negative
     contract: bool  # whether x·y + z may round once
-    record: bool = False  # whether the kernel records pivots
+    record: bool = False  # whether the kernel records runs
     upper: bool = False  # whether tiles below the diagonal of C may be skipped
 
     @property
@@ -77,7 +77,7 @@ class ProductCall:
 
 
 def format_of(plan: KernelPlan) -> WordFormat:
-    """Return the words of a product without records of pivots."""
+    """Return the words of a product without records of runs."""
     dtype = plan.dtype
     if plan.storage == "bits":
         return WordFormat("int32", 32)

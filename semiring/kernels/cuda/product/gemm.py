@@ -24,9 +24,9 @@ test for the edge.
 
 Triangles. Only one triangle of a symmetric C is computed: blocks whose tile lies below the diagonal do nothing.
 
-Pivots. A kernel that records pivots compares the accumulators with their old values, once after each run of tiles. For
-each accumulator it keeps the last run that improved it. In this kernel k keeps its order, and the ragged tile comes
-last.
+Runs. A kernel that records runs, for witnesses, compares the accumulators with their old values, once after each run of
+tiles. For each accumulator it keeps the last run that improved it. In this kernel k keeps its order, and the ragged
+tile comes last.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ _EXTREMA = tuple(parse(text, ("x", "y")) for text in ("min(x, y)", "max(x, y)"))
 # stalls the dispatch. T pairs/s at n = 8192 on an H200, 2026-11-21, by rows / columns / squares of 2 × 2 / diagonals:
 #   float32 by the 3-input minimum 15.5 / 15.7 / 15.6 / 15.7 (by rows 15.2 with the accumulator as its first operand),
 #   by FMNMX 13.6 / 13.5 / 13.7 / 13.6, max-times 13.3 / 13.4 / 13.5 / 13.4, int32 16.2 / 15.4 / 16.3 / 15.8,
-#   with pivots by rows (the accumulator first) 10.8, by diagonals 10.0. With pivots and without the 3-input minimum,
-#   the order by rows spills registers.
+#   with runs, by rows (the accumulator first) 10.8, by diagonals 10.0. With runs and without the 3-input minimum, the
+#   order by rows spills registers.
 # Other integers and bits were measured by rows alone.
 
 
@@ -116,12 +116,12 @@ class GemmKernel(Staging):
 
         n and the strides of B and C count words, and the strides of A and P count elements. A batch stride may be 0. A
         "vector" copy ignores the stride that is 1. Batch z has the inner size min(part, k - z · step), and step is 0
-        for a stack. A kernel that records pivots sets P (int32) to ``first_pivot`` + the first k of the last run of
-        ``run_tiles`` tiles that improved C. Other kernels ignore ``first_pivot``, and need ``run_tiles`` = 1.
+        for a stack. A kernel that records runs sets P (int32) to the first k of the last run of ``run_tiles`` tiles
+        that improved C. Other kernels need ``run_tiles`` = 1.
         """
         t, P, W, V = self.tile, self.product, self.word, self.vector
         BM, BN, BK, TM, TN, ST = t.tile_m, t.tile_n, t.tile_k, t.thread_m, t.thread_n, t.stages
-        m, n, k, part, step, run_tiles, first_pivot = sizes
+        m, n, k, part, step, run_tiles = sizes
         tid, _, _ = cute.arch.thread_idx()
         block, _, _ = cute.arch.block_idx()
         tiles_m, tiles_n = (m + (BM - 1)) // BM, (n + (BN - 1)) // BN
@@ -161,7 +161,7 @@ class GemmKernel(Staging):
         if const_expr(P.record):
             marks = cute.make_ptr(Int32, addresses[3], cute.AddressSpace.gmem, assumed_align=4)
             mP = cute.make_tensor(marks, cute.make_layout((m, n), stride=(strides[9], strides[10])))
-            self.store_marks(mP, rP, m0 + row0, n0 + col0, first_pivot)
+            self.store_marks(mP, rP, m0 + row0, n0 + col0)
 
     @cute.jit
     def accumulate(
@@ -181,7 +181,7 @@ class GemmKernel(Staging):
     ) -> None:
         """Compute the pairs of a block's tile for all k, concurrently with the copies of later tiles.
 
-        A kernel that records no pivots needs ``run_tiles`` = 1, which the compiler does not know: see `fold_balanced`.
+        A kernel that records no runs needs ``run_tiles`` = 1, which the compiler does not know: see `fold_balanced`.
         """
         t, P, W = self.tile, self.product, self.word
         BM, BN, BK, TM, TN, ST = t.tile_m, t.tile_n, t.tile_k, t.thread_m, t.thread_n, t.stages
@@ -205,7 +205,7 @@ class GemmKernel(Staging):
         sourceA, sourceB = sourceA + stepA * ahead_of_first, sourceB + stepB * ahead_of_first
 
         read, write = Int32(0), Int32(ST - 1)
-        tiles_left, pivot = run_tiles, Int32(0)  # the remaining tiles of the run, and its first k
+        tiles_left, first = run_tiles, Int32(0)  # the remaining tiles of the run, and its first k
         for kt in cutlass.range(KT, unroll=1):
             cute.arch.cp_async_wait_group(ST - 2)
             cute.arch.sync_threads()  # all threads see tile kt, and the stage of tile kt - 1 is free
@@ -226,8 +226,8 @@ class GemmKernel(Staging):
             if const_expr(P.record):
                 tiles_left = tiles_left - 1
                 if tiles_left == 0 or kt + 1 == KT:
-                    self.mark_run(rC, rS, rP, pivot)
-                    tiles_left, pivot = run_tiles, (kt + 1) * BK
+                    self.mark_run(rC, rS, rP, first)
+                    tiles_left, first = run_tiles, (kt + 1) * BK
             write = read
             read = read + 1
             if read == ST:
@@ -267,10 +267,10 @@ class GemmKernel(Staging):
             self.start_copy(sourceB, mB, sB, n0, 0, stage, tid, P.copy_b, BN, remaining, False)
 
     @cute.jit
-    def mark_run(self, rC: Any, rS: Any, rP: Any, pivot: Any) -> None:
-        """Set the mark of every accumulator that a run improved to ``pivot``, the first k of the run."""
+    def mark_run(self, rC: Any, rS: Any, rP: Any, first: Any) -> None:
+        """Set the mark of every accumulator that a run improved to ``first``, the first k of the run."""
         for i in cutlass.range_constexpr(self.tile.thread_m * self.tile.thread_n):
-            rP[i] = self.select_mark(rC[i], rS[i], pivot, rP[i])
+            rP[i] = self.select_mark(rC[i], rS[i], first, rP[i])
             rS[i] = rC[i]
 
     @cute.jit
@@ -289,7 +289,7 @@ class GemmKernel(Staging):
     ) -> None:
         """Start the copies of the first ``stages - 1`` tiles.
 
-        The ragged tile is the first of them, unless the kernel records pivots.
+        The ragged tile is the first of them, unless the kernel records runs.
         """
         t, P = self.tile, self.product
         BM, BN, BK, ST = t.tile_m, t.tile_n, t.tile_k, t.stages
@@ -368,8 +368,8 @@ class GemmKernel(Staging):
         return type(c)(best(best(first, second), c_))
 
     @dsl_user_op
-    def select_mark(self, c: Any, c_start: Any, pivot: Any, p: Any, *, loc: Any = None, ip: Any = None) -> Int32:
-        """Return ``pivot`` if an accumulator c differs from its value ``c_start`` before the run, otherwise ``p``."""
+    def select_mark(self, c: Any, c_start: Any, first: Any, p: Any, *, loc: Any = None, ip: Any = None) -> Int32:
+        """Return ``first`` if an accumulator c differs from its value ``c_start`` before the run, otherwise ``p``."""
         new, old = (self.registers.unpack(x.ir_value(loc=loc, ip=ip)) for x in (c, c_start))
         changed = lower(_DIFFER, {"x": new, "y": old}, self.product.words.element_dtype)
-        return Int32(arith.select(changed, pivot.ir_value(loc=loc, ip=ip), p.ir_value(loc=loc, ip=ip)))
+        return Int32(arith.select(changed, first.ir_value(loc=loc, ip=ip), p.ir_value(loc=loc, ip=ip)))

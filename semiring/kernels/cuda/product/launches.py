@@ -27,7 +27,7 @@ class Launch:
     device: int
     is_exchanged: bool  # whether the kernel computes Cᵀ ← Bᵀ ⊗' Aᵀ, so that its first operand is B
     product: Product
-    kernel: PreparedLaunch  # each launch passes the addresses, the strides of P, the tiles of a run and the first pivot
+    kernel: PreparedLaunch  # each launch passes the addresses, the strides of P, and the tiles of a run
     tile: Tile
     fold: PreparedLaunch | None = None  # the fold of the parts; each launch passes the addresses of C and of the parts
     workspace: int = 0  # the bytes of the parts
@@ -39,21 +39,21 @@ class Launch:
         if self.is_exchanged:
             a, b = b, a
         if self.fold is None:
-            self.kernel(a, b, c, 0, 0, 0, 1, 0)
+            self.kernel(a, b, c, 0, 0, 0, 1)
             return
         parts = cupy.cuda.alloc(self.workspace)  # memory of the stream, which its next work may reuse
-        self.kernel(a, b, parts.ptr, 0, 0, 0, 1, 0)
+        self.kernel(a, b, parts.ptr, 0, 0, 0, 1)
         self.fold(c, parts.ptr)
 
-    def record(self, C: Any, P: Any, A: Any, B: Any, run_length: int, first_pivot: int) -> None:
-        """Enqueue a product that records pivots, for runs of ``run_length`` k, numbered from ``first_pivot`` on."""
+    def record(self, C: Any, P: Any, A: Any, B: Any, run_length: int) -> None:
+        """Enqueue a product that records the last run of ``run_length`` k that improved each entry."""
         enter_device(self.device)
         a, b = (B, A) if self.is_exchanged else (A, B)
         strides = [stride // P.itemsize for stride in P.strides]
         if self.is_exchanged:
             strides.reverse()
         addresses = (a.data.ptr, b.data.ptr, C.data.ptr, P.data.ptr)
-        self.kernel(*addresses, *strides, -(-run_length // self.tile.tile_k), first_pivot)
+        self.kernel(*addresses, *strides, -(-run_length // self.tile.tile_k))
 
 
 def prepare(call: ProductCall, A: Placement, B: Placement, C: Placement, device: int) -> Launch | None:
@@ -82,7 +82,7 @@ def prepare(call: ProductCall, A: Placement, B: Placement, C: Placement, device:
     matrices, product = max(parts, C.count), call.product(A, B, result)
     strides = [stride for operand in (A, B, result) for stride in (*operand.strides, operand.step)]
     sizes = m, n, k, part, part if parts > 1 else 0
-    parameters = (*(None,) * 4, *strides, None, None, *sizes, None, None)
+    parameters = (*(None,) * 4, *strides, None, None, *sizes, None)
     launch = load_kernel(product, tile, device).prepare_launch(tile.count(m, n) * matrices, *parameters)
     return Launch(device, exchanged, product, launch, tile, fold, workspace)
 

@@ -226,18 +226,11 @@ class Staging:
                             cute.autovec_copy(memory, registers)
 
     @cute.jit
-    def store_marks(
-        self,
-        mP: Any,
-        rP: Any,
-        row0: Any,
-        col0: Any,
-        first_pivot: Any,
-    ) -> None:
+    def store_marks(self, mP: Any, rP: Any, row0: Any, col0: Any) -> None:
         """Store the marks of a thread that are not negative. The other entries in memory stay unchanged."""
         t = self.tile
         for i in cutlass.range_constexpr(t.thread_m):
             for j in cutlass.range_constexpr(t.thread_n):
-                row, col, pivot = row0 + self.rows(i), col0 + self.columns(j), rP[i, j]
-                if row < mP.shape[0] and col < mP.shape[1] and pivot >= 0:
-                    mP[row, col] = first_pivot + pivot
+                row, col, first = row0 + self.rows(i), col0 + self.columns(j), rP[i, j]
+                if row < mP.shape[0] and col < mP.shape[1] and first >= 0:
+                    mP[row, col] = first

@@ -14,8 +14,8 @@ THREADS = 256
 
 #: The numbers of 8-byte and of 4-byte parameters of a product. The 8-byte parameters are the addresses of A, B, C and
 #: P, the (row, column, batch) strides of A, B and C, and the (row, column) strides of P. The 4-byte parameters are m,
-#: n, k, the inner size of one batch and its step, the tiles of a run, and the first pivot.
-PARAMETERS = 15, 7
+#: n, k, the inner size of one batch and its step, and the tiles of a run.
+PARAMETERS = 15, 6
 #: The same of the fold of partial results: the addresses of C and the parts, and the (row, column) strides of C; then
 #: m, n and the number of parts.
 FOLD_PARAMETERS = 4, 3

@@ -81,7 +81,7 @@ class Tile:
 #   packed half: 64×128 28.7 with A read by 16 bytes (22.7 by elements); 64×256 21.7. Łukasiewicz 9.6.
 #   packed bits, n = 32768: 64×256 410 to 444, 128×256 432, 128×128 384.
 #   float64 min-plus, n = 4096: _WIDE 4.9, max-min 3.5, int64 3.1; 8×4 a thread 3.1 to 4.4, 8×8 3.3.
-#   float32 min-plus with pivots 10.9, with witnesses 10.7.
+#   float32 min-plus with runs recorded 10.9, with witnesses 10.7.
 # Smaller products on 2026-11-21, float32 min-plus by the 3-input minimum (_LARGE 15.2 at n = 8192):
 #   n = 2048 and 1024: _SMALL 14.1 and 13.0, _LARGE 13.9 and 11.2, _NARROW 14.0 and 11.3; blocks of 64 threads 4 to 6.
 #   n = 512: _SMALL in four parts of k 7.7, in eight 7.2, whole 3.1. m = 64, n = k = 8192: _SMALL in four parts 14.2.
@@ -120,7 +120,7 @@ def tile_for(
 ) -> Tile:
     """Return the tile for a product of ``matrices`` results C of ``rows`` × ``columns`` words.
 
-    ``nodes`` is the number of nodes of ⊕ and ⊗ together. ``record``: whether the kernel records pivots.
+    ``nodes`` is the number of nodes of ⊕ and ⊗ together. ``record``: whether the kernel records runs.
     """
     if nodes >= HEAVY:
         return _HEAVY

@@ -1,4 +1,7 @@
-"""Compute products that record the last run of k that improved an entry (pivots), or a k that attains it (witness)."""
+"""Compute products with witnesses: the smallest k that attains an entry.
+
+A product records the last run of k that improved an entry. Then a search finds the k in this run.
+"""
 
 from __future__ import annotations
 
@@ -18,21 +21,10 @@ from semiring.kernels.cuda.product.specification import THREADS, Search
 from semiring.kernels.cuda.product.words import WordFormat
 from semiring.kernels.definition import define
 
-__all__ = ["multiply_add_pivots", "multiply_add_witness"]
+__all__ = ["multiply_add_witness"]
 
-#: The length of the runs in which a witness is searched: the k of one tile.
-_WITNESS_RUN = 16
-
-
-def multiply_add_pivots(plan: KernelPlan, C: Any, P: Any, A: Any, B: Any, k0: int) -> None:
-    """Compute `multiply_add`, and record pivots in P.
-
-    P becomes k0 + the first k of the last run of ``plan.pivot_chunk`` in which C improved.
-    """
-    if C.size and B.shape[0]:
-        C_, A_, B_ = _as_words(plan, C, A, B, P.shape[1])
-        _record(plan, C_, P, A_, B_, k0, plan.pivot_chunk)
-        _write_back(plan, C, C_)
+#: The length of the recorded runs, in which a witness is searched: the k of one tile.
+_RUN = 16
 
 
 def multiply_add_witness(plan: KernelPlan, C: Any, W: Any, A: Any, B: Any, k0: int) -> None:
@@ -46,8 +38,8 @@ def multiply_add_witness(plan: KernelPlan, C: Any, W: Any, A: Any, B: Any, k0: i
         return
     C_, A_, B_ = _as_words(plan, C, A, B, W.shape[1])
     runs = cupy.full(W.shape, -1, np.int32)
-    call = _record(plan, C_, runs, A_, B_, 0, _WITNESS_RUN)
-    search = Search(define(plan).mul.text, call.words, _WITNESS_RUN, W.dtype == np.int64)
+    call = _record(plan, C_, runs, A_, B_)
+    search = Search(define(plan).mul.text, call.words, _RUN, W.dtype == np.int64)
     operands = (A_, B_, C_, runs, W)
     m, n = C_.shape
     strides = [stride // array.itemsize for array in operands for stride in array.strides]
@@ -81,22 +73,23 @@ def _write_back(plan: KernelPlan, C: Any, result: Any) -> None:
         C[...] = result
 
 
-def _record(plan: KernelPlan, C: Any, P: Any, A: Any, B: Any, k0: int, chunk: int) -> ProductCall:
-    """Run `multiply_add_pivots` on words of one element, and return the call that defines the product."""
+def _record(plan: KernelPlan, C: Any, runs: Any, A: Any, B: Any) -> ProductCall:
+    """Compute `multiply_add` on words of one element, and return the call that defines the product.
+
+    ``runs`` (m, n) int32 becomes the first k of the last run in which C improved, and keeps its other entries.
+    """
     device = C.data.device_id
     enter_device(device)
     call = call_for(plan, WordFormat(plan.dtype.name), accumulate=True, record=True)
-    k, routes = B.shape[0], routes_of(plan)
-    # A run that is no whole number of tiles takes a launch of its own.
-    length = k if chunk % 16 == 0 else chunk
-    for start in range(0, k, length):
-        a, b = A[:, start : start + length], B[start : start + length]
-        alignment = (C.data.ptr & 15, a.data.ptr & 15, b.data.ptr & 15, device)
-        key = ("record", C.shape, C.strides, a.strides, b.shape, b.strides, alignment)
-        launch = routes.get(key)
-        if launch is None:
-            launch = prepare(call, Placement.of(a), Placement.of(b), Placement.of(C), device)
-            assert launch is not None  # words of one element have no alignment to violate
-            routes[key] = launch
-        launch.record(C, P, a, b, chunk, k0 + start)
+    routes = routes_of(plan)
+    key = (
+        *("record", C.shape, C.strides, A.strides, B.shape, B.strides),
+        *(C.data.ptr & 15, A.data.ptr & 15, B.data.ptr & 15, device),
+    )
+    launch = routes.get(key)
+    if launch is None:
+        launch = prepare(call, Placement.of(A), Placement.of(B), Placement.of(C), device)
+        assert launch is not None  # words of one element have no alignment to violate
+        routes[key] = launch
+    launch.record(C, runs, A, B, _RUN)
     return call
