@@ -108,7 +108,7 @@ def blocked_floyd_warshall(
         return
     engine.reserve(max(workspace(engine, n, min(n, speed.strip), widest)))
     for pivots in blocks:
-        elimination.close(engine, pivots)
+        rkleene(engine, elimination.block(engine, pivots), start=start + pivots[0])
         if plan.status.diverged >= 0:
             return
         elimination.update_panels(engine, pivots)
@@ -247,7 +247,11 @@ class Elimination:
     def close(self, engine: Engine, pivots: Range) -> None:
         """Compute A_KK ← A_KK* in place."""
         if pivots[0] < pivots[1]:
-            rkleene(engine, self._pivot_rows(engine, pivots, pivots), start=self.start + pivots[0])
+            rkleene(engine, self.block(engine, pivots), start=self.start + pivots[0])
+
+    def block(self, engine: Engine, pivots: Range) -> Array:
+        """Return A_KK."""
+        return self._pivot_rows(engine, pivots, pivots)
 
     def close_rows(self, engine: Engine, pivots: Range) -> None:
         """Compute A_KK ← A_KK* and the remaining columns of its rows, unless a pivot has no star."""
@@ -266,7 +270,7 @@ class Elimination:
         if pivots[0] < pivots[1] and own_range[0] < own_range[1]:
             A_KK = self.matrix.closed_pivots(pivots)
             if A_KK is None:
-                A_KK = self._pivot_rows(engine, pivots, pivots)
+                A_KK = self.block(engine, pivots)
             engine.multiply_left(A_KK, self._pivot_rows(engine, pivots, columns))
 
     def _pivot_rows(self, engine: Engine, pivots: Range, columns: Range) -> Array:
