@@ -86,6 +86,8 @@ class Paths:
     each source. Properties of all pairs are computed on the GPU.
     """
 
+    _is_stored = False  # whether the matrix and the weights are memory maps of files
+
     def __init__(
         self,
         matrix: Any,
