@@ -155,7 +155,7 @@ class _TileBuilder:
         if self.element.size >= LANE_BYTES:
             return self.vectors.splat(self.load(address, self.element.ir, 1))
         lanes = Vectors(b, self.element, self.shape.vector_bytes // LANE_BYTES)
-        return b.bitcast(lanes.splat(self.load(address, I32, 1)), self.vectors.type)
+        return make_opaque(b, b.bitcast(lanes.splat(self.load(address, I32, 1)), self.vectors.type), self.target)
 
     # ------------------------------------------------------------------------------------------------------- code
 
