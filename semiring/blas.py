@@ -544,12 +544,17 @@ def _shift_scan(scan: Scan, scalar: Any) -> Scan:
 
 
 def _scale(semiring: Semiring, array: Array, scalar: Any, scan: Scan, code: Encoding | None) -> Array:
-    """Return ``scalar`` ⊗ array in the kernels' encoding, where a zero stays a zero. None stands for 1̄."""
+    """Return ``scalar`` ⊗ array in the kernels' encoding, where a zero stays a zero if the semiring annihilates.
+
+    None stands for 1̄.
+    """
     if scalar is None:
         return array if code is None else encode_operand(array, semiring, scan, code)
     dtype, xp = array.dtype if code is None else code.dtype, array_namespace(array)
     terms = {"x": dtype.type(scalar), "y": array.astype(dtype, copy=False)}
     product = semiring.mul.expression.evaluate(terms, dtype, xp)
+    if not semiring.annihilates:
+        return product.astype(dtype, copy=False)
     none = array == semiring.zero_for(array.dtype)
     result = xp.where(none, inner_zero(semiring, dtype), product)
     return result.astype(dtype, copy=False)  # CuPy computes bfloat16 as float32

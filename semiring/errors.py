@@ -8,6 +8,7 @@ from semiring.advice import advice, install_advice, option
 
 __all__ = [
     "AlgebraError",
+    "AlgebraWarning",
     "DTypeError",
     "DeviceError",
     "DivergenceError",
@@ -53,6 +54,10 @@ class RoundingWarning(UserWarning):
     Either the laws of a semiring hold for real numbers, and the rounding of a dtype breaks one by far. Or a closure of
     log_plus is so near divergence that its numbers are arbitrary.
     """
+
+
+class AlgebraWarning(UserWarning):
+    """A product uses operations that fail a law of semirings, so that only single products are meaningful."""
 
 
 class ExpressionError(SemiringError, ValueError):

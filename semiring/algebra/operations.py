@@ -33,7 +33,8 @@ class Operation:
     variables : tuple of str
         The names of the operands in the tree: ``x`` and ``y``, or ``x`` alone for a star.
     annihilates : bool
-        Whether the result is the zero of the semiring if an operand is the zero, as for ⊗.
+        Whether the result is the zero of the semiring if an operand is the zero, as for ⊗ where the semiring
+        annihilates.
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class Operation:
         """
         dtype, xp = numpy_dtype(arrays[0].dtype), array_namespace(*arrays)
         result = self.expression.evaluate(dict(zip(self._variables, arrays, strict=True)), dtype, xp)
-        if self._annihilates:
+        if self._annihilates and self._semiring.annihilates:
             zero = scalar_like(arrays[0], self._semiring.zero_for(dtype))
             has_zero_operand = (arrays[0] == zero) | (arrays[1] == zero)
             if self._semiring.tropical and dtype.kind == "i" and check:

@@ -1,8 +1,8 @@
 """The class `Semiring`: a definition from which operations, properties and kernels are derived.
 
 A semiring is a set with ⊕ (commutative, associative, neutral element 0̄) and ⊗ (associative, neutral element 1̄).
-⊗ distributes over ⊕, and 0̄ ⊗ x = x ⊗ 0̄ = 0̄. The last law is enforced, not assumed: every product with the zero is
-the zero.
+⊗ distributes over ⊕, and 0̄ ⊗ x = x ⊗ 0̄ = 0̄. The last law is enforced where ⊗ is undefined and where 0̄ is infinite, so
+that it stands for no entry. A finite 0̄ is a number like any other: `Semiring.annihilates` says whether the law holds.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from semiring.errors import AlgebraError, DTypeError, ExpressionError, no_star
 from semiring.namespaces import array_namespace
 
 if TYPE_CHECKING:
-    from semiring.algebra.verify import AxiomReport
+    from semiring.algebra.verify import AxiomReport, Verdict
 
 __all__ = ["DTYPES", "Domain", "Operation", "Semiring"]
 
@@ -40,6 +40,8 @@ _P = ParamSpec("_P")
 
 OperationLike: TypeAlias = Callable[..., Any] | str | Expression
 _X, _Y = Expression("var", (), "x"), Expression("var", (), "y")
+#: Operations whose result is 0 or NaN if an operand is 0, so that no proof is needed.
+_ANNIHILATED_BY_0 = frozenset(Expression(op, (_X, _Y)) for op in ("mul", "and"))
 
 
 def _explain_missing_arguments(init: Callable[_P, None]) -> Callable[_P, None]:
@@ -435,6 +437,23 @@ class Semiring:
     def absorptive(self) -> bool:
         """Whether 1 ⊕ x = 1 on the domain: then every star is 1 and every closure exists."""
         return self._has_property("absorptive")
+
+    @cached_property
+    def annihilates(self) -> bool:
+        """Whether 0̄ ⊗ x = x ⊗ 0̄ = 0̄. If a finite zero fails this law, products compute ⊗ for entries that are zero."""
+        return self.failed_annihilation is None
+
+    @cached_property
+    def failed_annihilation(self) -> Verdict | None:
+        """The verdict that refutes 0̄ ⊗ x = x ⊗ 0̄ = 0̄ for a finite zero, or None: then products enforce the law."""
+        if isinstance(self.zero.leaf, float) and math.isinf(self.zero.leaf):
+            return None  # it stands for no entry, whatever ⊗ computes
+        mul = self.mul.expression
+        if mul in _ANNIHILATED_BY_0 and self.zero.leaf == 0:
+            return None
+        from semiring.algebra.verify.check import refute_annihilation
+
+        return refute_annihilation(self)
 
     def _has_property(self, key: str) -> bool:
         if key in self._claims:

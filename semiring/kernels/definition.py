@@ -30,7 +30,7 @@ class KernelDefinition:
 
     dtype: np.dtype[Any]
     add: Expression
-    mul: Expression  # 0̄ ⊗ x is neutral under ⊕ here, by nature or by an explicit `where`
+    mul: Expression  # 0̄ ⊗ x is neutral under ⊕ here, by nature or by an explicit `where`, if the semiring annihilates
     zero: Expression  # constants of the dtype
     one: Expression
     star: Expression | None
@@ -43,6 +43,13 @@ class KernelDefinition:
         expressions = (self.add, self.mul, self.zero, self.one, self.star, self.divergence)
         texts = [None if expression is None else expression.text for expression in expressions]
         return json.dumps([self.dtype.name, *texts, self.contract, self.idempotent])
+
+    @cached_property
+    def may_pad(self) -> bool:
+        """Whether 0̄ ⊗ 0̄ = 0̄, so that both operands of a product may be padded with 0̄ along k."""
+        zero = self.dtype.type(self.zero.leaf)
+        with np.errstate(all="ignore"):
+            return bool(self.mul.evaluate({"x": zero, "y": zero}, self.dtype) == zero)
 
     @property
     def zero_bits(self) -> int:
@@ -87,7 +94,7 @@ def _define(
     zero_value, one_value = dtype.type(zero.value), dtype.type(one.value)
     zero_constant = Expression("const", (), zero_value.item())
     mul = semiring.mul.expression
-    if not _annihilates(semiring, dtype, zero_value, separate):
+    if semiring.annihilates and not _annihilates(semiring, dtype, zero_value, separate):
         absorbed = Expression("or", (Expression("eq", (_X, zero_constant)), Expression("eq", (_Y, zero_constant))))
         mul = Expression("where", (absorbed, zero_constant, mul))
     return KernelDefinition(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
@@ -11,6 +12,8 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import check_sum_laws
 from semiring.arrays.encoding import inner_zero
+from semiring.arrays.zero_conventions import stacklevel_of_caller
+from semiring.errors import AlgebraWarning
 from semiring.kernels import backend_for
 from semiring.kernels.contract import (
     Backend,
@@ -62,8 +65,23 @@ def _plan(
     """Return the plan that all calls of one kind share, apart from status and semiring name."""
     semiring.check_dtype(dtype)
     check_sum_laws(semiring)
+    _warn_of_failed_annihilation(semiring)
     zero, one = inner_zero(semiring, dtype), semiring.one_for(dtype)
     return KernelPlan(semiring, dtype, zero, one, Facts(nonnegative, separate), storage, threads)
+
+
+@lru_cache(maxsize=1024)
+def _warn_of_failed_annihilation(semiring: Semiring) -> None:
+    """Warn once about a semiring whose finite zero does not annihilate, so that products compute ⊗ for zeros, too."""
+    failed = semiring.failed_annihilation
+    if failed is not None:
+        warnings.warn(
+            f"{semiring.name} is no semiring: {failed}. Products compute ⊗ for entries that are {semiring.zero} like "
+            "for any other, and closures and paths are refused. If the zero stands for no entry, define it as inf or "
+            "-inf: such a zero always annihilates",
+            AlgebraWarning,
+            stacklevel=stacklevel_of_caller(),
+        )
 
 
 def engine_of(plan: KernelPlan, A: Array) -> Engine:

@@ -29,9 +29,11 @@ def _add(plan: KernelPlan, x: Array, y: Array) -> Array:
 def _mul(plan: KernelPlan, x: Array, y: Array) -> Array:
     """Return the product of entries.
 
-    0̄ ⊗ x = x ⊗ 0̄ = 0̄ by definition, whatever the expression computes for 0̄.
+    0̄ ⊗ x = x ⊗ 0̄ = 0̄ by definition, whatever the expression computes for 0̄, if the semiring annihilates.
     """
     product = plan.semiring.mul.expression.evaluate({"x": x, "y": y}, plan.dtype)
+    if not plan.semiring.annihilates:
+        return np.asarray(product)
     result: Array = np.where((x == plan.zero) | (y == plan.zero), plan.zero, product)
     return result
 

@@ -511,14 +511,15 @@ def test_a_report_is_read_by_key():
     assert len(list(report)) == len(report.verdicts) == 13
 
 
-def test_annihilation_holds_by_definition_and_what_breaks_it_is_noted():
-    verdict = define("max(x, y)", "x + y - 1", 0, 1, "[0, 1]").check_axioms()["annihilation"]
+def test_annihilation_holds_by_definition_for_an_infinite_zero_and_what_breaks_it_is_noted():
+    verdict = define("max(x, y)", "abs(x + y)", "-inf", 1).check_axioms()["annihilation"]
     assert verdict.proved
     assert verdict.how == "definition"
     assert (
         verdict.note
-        == "a note, no error: 0̄ ⊗ x is defined as 0̄. Without this definition, 0̄ ⊗ x is -1, but 0̄ is 0, at x = 0"
+        == "a note, no error: 0̄ ⊗ x is defined as 0̄. Without this definition, 0̄ ⊗ x is ∞, but 0̄ is -∞, at x = 0"
     )
+    assert not define("max(x, y)", "x + y - 1", 0, 1, "[0, 1]").check_axioms()["annihilation"]
     assert sr.max_min.check_axioms()["annihilation"].note == ""
 
 

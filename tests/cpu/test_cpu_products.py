@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from tiers import full, quick
@@ -195,3 +197,28 @@ def test_a_multiply_add_rounds_once_only_where_the_semiring_says_so():
     BACKEND.multiply_add(make_plan(twice, "float32"), plain, A, B)
     assert contracted[0, 0] == np.float32(2**-24)  # x² = 1 + 2⁻¹¹ + 2⁻²⁴, of which a float32 keeps the first two
     assert plain[0, 0] == 0
+
+
+@pytest.mark.full
+@pytest.mark.timeout(60)  # LLVM moved constants in front of the repetition of an entry, and back, without end
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "bool"])
+@pytest.mark.parametrize(
+    ("add", "mul", "zero"),
+    [
+        ("x ^ y ^ 1", "((x ^ 1) & (y ^ 1)) ^ 1", "1"),
+        ("x | y", "((x ^ 1) | ~y) & (x | 1)", "0"),
+        ("x & y", "(x | y ^ 1) ^ (y & ~x)", "~0"),
+    ],
+)
+def test_narrow_tiles_with_constants_compile(monkeypatch, rng, dtype, add, mul, zero):
+    monkeypatch.setenv("SEMIRING_NUMPY_SECONDS", "0")
+    semiring = sr.Semiring("bits", add, mul, zero, "~0", dtypes=[dtype])
+    with warnings.catch_warnings(action="ignore", category=sr.errors.AlgebraWarning):
+        plan = make_plan(semiring, dtype)
+    A, B = numbers(rng, dtype, 7, 9), numbers(rng, dtype, 9, 70)
+    C = np.empty((7, 70), np.dtype(dtype))
+    BACKEND.multiply(plan, C, A, B)
+    expected = np.full_like(C, semiring.zero_for(dtype))
+    for k in range(9):
+        expected = semiring.add(expected, semiring.mul(A[:, k, None], B[k]))
+    np.testing.assert_array_equal(C, expected)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -13,8 +14,9 @@ import numpy as np
 
 from semiring.algebra.expressions import Expression
 from semiring.algebra.verify.dtype_laws import dtype_verdict, measure_rounding
+from semiring.algebra.verify.extended_reals import format_value
 from semiring.algebra.verify.intervals import expressions_of, real_verdict, star_of
-from semiring.algebra.verify.laws import AXIOMS, PROPERTIES, STAR_LAWS, SUM_LAWS, Law
+from semiring.algebra.verify.laws import ANNIHILATION, AXIOMS, PROPERTIES, STAR_LAWS, SUM_LAWS, Law
 from semiring.algebra.verify.polynomials import UndecidedError
 from semiring.algebra.verify.report import AxiomReport, Verdict
 from semiring.algebra.verify.truth_tables import acts_on_bits, prove_bits
@@ -85,6 +87,22 @@ def check_sums(semiring: Semiring) -> AxiomReport:
     return _make_report(semiring, semiring.dtypes, _widest_dtype(semiring), verdicts)
 
 
+@lru_cache(maxsize=1024)
+def refute_annihilation(semiring: Semiring) -> Verdict | None:
+    """Return the verdict that refutes 0̄ ⊗ x = x ⊗ 0̄ = 0̄ by elements on which ⊗ is defined, or None."""
+    verdict = _decide_law(semiring, ANNIHILATION, semiring.dtypes, _SAMPLES, _SEED)
+    domain = semiring.domain
+    if verdict.counterexample is not None and verdict.counterexample.left == format_value(math.nan):
+        finite = replace(
+            domain,
+            lower_open=domain.lower_open or math.isinf(domain.lower),
+            upper_open=domain.upper_open or math.isinf(domain.upper),
+        )
+        verdict = _decide_law(semiring.on_domain(finite), ANNIHILATION, semiring.dtypes, _SAMPLES, _SEED)
+    failure = verdict.counterexample
+    return None if failure is None or failure.left == format_value(math.nan) else verdict
+
+
 def check_axioms(
     semiring: Semiring, dtype: Any = None, samples: int = _SAMPLES, seed: int = _SEED, *, suggest: bool = True
 ) -> AxiomReport:
@@ -128,7 +146,7 @@ def check_axioms(
     verdicts = []
     for law in (*AXIOMS, *(STAR_LAWS if star_of(semiring) is not None else ())):
         verdict = _decide_law(semiring, law, names, samples, seed)
-        if law.key == "annihilation":
+        if law.key == "annihilation" and semiring.annihilates:
             verdict = _annihilation_verdict(verdict)
         if verdict and law.arity:
             verdict = replace(verdict, rounding=_measure_rounding(semiring, law, chosen, samples, seed))
@@ -215,7 +233,8 @@ def _suggest_domain(semiring: Semiring, laws: list[Law], stars: tuple[str, ...])
                 candidate = candidate.with_star(star) if star else candidate
             except (AlgebraError, DTypeError, ExpressionError):  # for example where zero and one are swapped
                 continue
-            if all(law.key == "annihilation" or real_verdict(candidate, law, 0, _SEED).proved for law in laws):
+            unproved = [law for law in laws if law.key != "annihilation" or not candidate.annihilates]
+            if all(real_verdict(candidate, law, 0, _SEED).proved for law in unproved):
                 if len(laws) > len(SUM_LAWS) and candidate.star_expression is None:
                     return {"suggested": text, "star": common_star(candidate), "is_starless": True}
                 return {"suggested": text, "star": star}

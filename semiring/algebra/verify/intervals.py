@@ -56,7 +56,7 @@ class ScalarAlgebra:
         return self.numbers.evaluate(self.semiring.mul.expression, {"x": x, "y": y})
 
     def mul(self, x: Value, y: Value) -> Value:
-        if self.numbers.is_equal(x, self.zero) or self.numbers.is_equal(y, self.zero):
+        if self.semiring.annihilates and (self.numbers.is_equal(x, self.zero) or self.numbers.is_equal(y, self.zero)):
             return self.zero
         return self.raw_mul(x, y)
 

@@ -9,11 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-__all__ = ["AXIOMS", "PROPERTIES", "STAR_LAWS", "SUM_LAWS", "Algebra", "Element", "Law"]
+__all__ = ["ANNIHILATION", "AXIOMS", "PROPERTIES", "STAR_LAWS", "SUM_LAWS", "Algebra", "Element", "Law"]
 
 
 class Algebra(Protocol):
-    """The operations ⊕, ⊗ (with 0̄ ⊗ x = 0̄) and star, and the elements 0̄ and 1̄, on any type of values."""
+    """The operations ⊕, ⊗ and star, and the elements 0̄ and 1̄, on any type of values.
+
+    ⊗ includes the rule 0̄ ⊗ x = 0̄ if the semiring annihilates.
+    """
 
     zero: Any
     one: Any
@@ -145,13 +148,17 @@ SUM_LAWS = (
     Law("add_neutral", ("x ⊕ 0̄ = x", "0̄ ⊕ x = x"), 1, lambda x: [(x + x.zero, x), (x.zero + x, x)]),
 )
 
+ANNIHILATION = Law(
+    "annihilation", ("0̄ ⊗ x = 0̄", "x ⊗ 0̄ = 0̄"), 1, lambda x: [(x.zero @ x, x.zero), (x @ x.zero, x.zero)]
+)
+
 AXIOMS = (
     *SUM_LAWS,
     Law("mul_associative", ("(x ⊗ y) ⊗ z = x ⊗ (y ⊗ z)",), 3, lambda x, y, z: [((x * y) * z, x * (y * z))]),
     Law("mul_neutral", ("x ⊗ 1̄ = x", "1̄ ⊗ x = x"), 1, lambda x: [(x * x.one, x), (x.one * x, x)]),
     Law("left_distributive", ("x ⊗ (y ⊕ z) = x ⊗ y ⊕ x ⊗ z",), 3, lambda x, y, z: [(x * (y + z), (x * y) + (x * z))]),
     Law("right_distributive", ("(x ⊕ y) ⊗ z = x ⊗ z ⊕ y ⊗ z",), 3, lambda x, y, z: [((x + y) * z, (x * z) + (y * z))]),
-    Law("annihilation", ("0̄ ⊗ x = 0̄", "x ⊗ 0̄ = 0̄"), 1, lambda x: [(x.zero @ x, x.zero), (x @ x.zero, x.zero)]),
+    ANNIHILATION,
     Law("elements", ("0̄ in the domain", "1̄ in the domain"), 0, lambda s: [(s.zero,), (s.one,)]),
     Law("add_closed", ("x ⊕ y in the domain",), 2, lambda x, y: [(x + y,)]),
     Law("mul_closed", ("x ⊗ y in the domain",), 2, lambda x, y: [(x * y,)]),

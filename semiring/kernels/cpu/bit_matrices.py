@@ -63,7 +63,7 @@ class Laws:
 @lru_cache(maxsize=256)
 def laws_of(semiring: Semiring) -> Laws | None:
     """Return the laws that the truth tables give, or None if they break a law or bool is not in the domain."""
-    if not semiring.supports(np.bool_):
+    if not semiring.supports(np.bool_) or not semiring.annihilates:
         return None
     zero = int(semiring.zero_for(np.bool_))
     one = 1 - zero

@@ -340,7 +340,7 @@ class Kernels:
         """
         column = C.shape[1] == 1
         matrix = A if column else B.T
-        if matrix.size < VECTOR_PAIRS or max(matrix.shape) < 2 * self.lanes:
+        if matrix.size < VECTOR_PAIRS or max(matrix.shape) < 2 * self.lanes or not self.definition.may_pad:
             return False
         c, x = (C[:, 0], B[:, 0]) if column else (C[0], A[0])
         threads = threads if matrix.size >= self.speed.parallel_pairs else 1

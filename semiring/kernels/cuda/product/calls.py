@@ -9,6 +9,7 @@ import numpy as np
 
 from semiring.algebra.expressions import Expression
 from semiring.arrays.bits import to_bitwise
+from semiring.errors import AlgebraError
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda.product.layouts import Placement, drop_neutral, is_nonnegative, selects_bits
 from semiring.kernels.cuda.product.specification import Product
@@ -91,6 +92,11 @@ def format_of(plan: KernelPlan) -> WordFormat:
 def call_for(plan: KernelPlan, words: WordFormat, *, accumulate: bool, record: bool = False) -> ProductCall:
     """Return the computation of a kernel for a plan on words of that format."""
     definition = define(plan)
+    if not plan.semiring.annihilates and not definition.may_pad:
+        raise AlgebraError(
+            f"on a GPU, a product needs 0̄ ⊗ 0̄ = 0̄, which fails for {plan.semiring.name} and its zero "
+            f"{plan.semiring.zero}: multiply arrays in the memory of the host, as by A.get()"
+        )
     add, mul = definition.add, definition.mul
     if words.has_bits:
         add, mul = to_bitwise(add), to_bitwise(mul)

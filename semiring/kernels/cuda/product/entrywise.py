@@ -38,7 +38,7 @@ def source(semiring: Semiring, operation: str, dtype: np.dtype[Any]) -> tuple[st
     """Return the preamble of the kernel, and its statement."""
     X, Y = Expression("var", (), "x"), Expression("var", (), "y")
     add, mul, zero = semiring.add.expression, semiring.mul.expression, semiring.zero
-    for operand in (Y, X):  # 0̄ ⊗ x = 0̄, whatever ⊗ computes
+    for operand in (Y, X) if semiring.annihilates else ():  # 0̄ ⊗ x = 0̄, whatever ⊗ computes
         mul = Expression("where", (Expression("eq", (operand, zero)), zero, mul))
     arithmetic = Arithmetic(dtype.name, add, mul, semiring.zero_for(dtype), semiring.one_for(dtype))
     _, read, write = _VIEWS.get(dtype.name, ("", "{}", "{}"))
