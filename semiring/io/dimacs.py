@@ -8,18 +8,16 @@ integers. Floats are read and written as well.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 
 from semiring.errors import FormatError
+from semiring.io.files import decode_lines
 from semiring.io.network import Edges
 from semiring.io.text import (
-    EMPTY,
     as_array,
     count_listed,
-    decode_lines,
     edge_chunks,
     is_count,
     line_locator,
@@ -30,12 +28,12 @@ from semiring.io.text import (
 __all__ = ["read_dimacs", "write_dimacs"]
 
 
-def read_dimacs(lines: Iterable[bytes], source: str) -> Edges:
+def read_dimacs(stream: IO[bytes], source: str, encoding: str | None = None) -> Edges:
     """Read the arcs of a .gr file, and raise `FormatError` if their number differs from its ``p`` line."""
-    size, promised, number = -1, 0, 0
+    size, promised = -1, 0
     rows, columns, numbers = array("q"), array("q"), array("q")
     values: list[int | float] = []
-    for number, line in decode_lines(lines, source):
+    for number, line in decode_lines(stream, source, encoding):
         fields = line.split()
         if not fields or fields[0] == "c":
             continue
@@ -54,8 +52,6 @@ def read_dimacs(lines: Iterable[bytes], source: str) -> Edges:
             numbers.append(number)
         else:
             raise FormatError(f"{place}: a line begins with c, p or a, not {fields[0][:20]!r}")
-    if number == 0:
-        raise FormatError(f"{source}: {EMPTY}")
     if size < 0:
         raise FormatError(f"{source}: no line 'p sp <vertices> <arcs>'")
     if len(rows) != promised:
@@ -83,9 +79,9 @@ def _parse_arc(fields: list[str], size: int, place: str) -> tuple[int, int, int 
         raise FormatError(f"{place}: the weight {fields[3][:40]!r} is {error}") from None
 
 
-def write_dimacs(stream: BinaryIO, matrix: np.ndarray[Any, Any], zero: Any) -> None:
+def write_dimacs(stream: BinaryIO, matrix: Any, zero: Any) -> None:
     """Write every entry that differs from ``zero`` as an arc."""
-    stream.write(f"p sp {len(matrix)} {count_listed(matrix, zero)}\n".encode())
+    stream.write(f"p sp {matrix.shape[0]} {count_listed(matrix, zero)}\n".encode())
     for rows, columns, values in edge_chunks(matrix, zero):
         chunk = zip(rows, columns, numbers_as_text(values), strict=True)
         stream.write("".join(f"a {i + 1} {j + 1} {weight}\n" for i, j, weight in chunk).encode())

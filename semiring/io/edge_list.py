@@ -1,25 +1,24 @@
 """Read and write edge lists: an edge on each line, ``source, target[, weight]``, as csv, tsv or words between blanks.
 
-* The first line may be a header that names the columns. Then there may be more than three columns in any order, if the
-  columns of sources and targets have usual titles or the caller names them. Without usual titles the first two of at
-  most three columns are source and target. This needs a third column that alone holds numbers, or has a usual title of
-  weights. Else the file is an error.
+* The first line decides the delimiter: a tab, else the more frequent of comma and semicolon, else blanks. Fields may be
+  in double quotes.
+* The first line is a header if ``header``, ``columns`` or ``weight`` says so, if it has usual titles of a source and a
+  target, or if a later field is a usual title of weights. Else it is an edge.
+* With a header the ends are the columns with usual titles, else the first two of at most three columns, if the third
+  alone holds numbers or has a usual title of weights. Without a header they are the first two columns. Columns are then
+  named by their numbers, from ``1`` on.
 * The weights are in the column ``weight``, else in the only column of numbers, without ``id``, ``index`` and columns
-  without a title. Several columns of numbers are an error. Without a header columns are named by their numbers, from
-  ``1`` on.
-* The first line is a header if two titles are usual titles of source and target, or the third field is a title. A title
-  is a usual title of weights, a word of two letters or more without a digit, or a quoted text above a weight without
-  quotes. A third field that is neither a title nor a number is an error, because it may be a mistyped weight
-  (``A,B,O.5``). Two names alone in the first line that occur in no other line are an error too. They may be titles
-  (``package,needs``) or a separate edge.
+  without a title. Several columns of numbers are an error. Without a column of weights an edge weighs 1.
+* A column ``Type`` with "Directed" and "Undirected", as Gephi writes it, gives the direction of each edge. The first
+  line ``% sym`` or ``% asym`` of KONECT gives that of all edges.
 * A line with an empty target, ``name,,``, declares a vertex, which may have no edge. Declarations determine the order
   of the vertices.
-* Empty lines and lines that begin with ``#`` or ``%`` are skipped. Such a line is an error if it reads like an edge,
-  because a vertex may have such a name (``#2,C,5``). Fields may be in double quotes.
-* Two fields that blanks may separate too are an error: ``Ulm,Nord Kiel 3`` and ``Ulm Kiel 3,5``.
-* An edge without a weight column weighs 1.
+* Empty lines and lines that begin with ``#`` or ``%`` are skipped.
 * Vertices that are numbers come in numerical order, and other vertices in the order of their first occurrence. If the
   vertices are exactly 0 … n - 1 they are indices, and the network has no names.
+
+Lines that have two readings are errors: titles that are also vertices, a weight after a blank with a decimal comma, two
+names in the first line that occur nowhere else, and three lines of three numbers that may be a matrix.
 """
 
 from __future__ import annotations
@@ -27,20 +26,20 @@ from __future__ import annotations
 import csv
 import re
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from typing import Any, BinaryIO, Protocol, TypeAlias
+from typing import IO, Any, BinaryIO, Protocol, TypeAlias
 
 import numpy as np
 
 from semiring.advice import advice, option
 from semiring.arrays.labels import SOURCES, TARGETS, WEIGHTS, guess_ends, guess_weight, is_row_number_title, unit_of
 from semiring.errors import FormatError, did_you_mean
+from semiring.io.files import decode_lines
 from semiring.io.network import Edges
 from semiring.io.text import (
     as_array,
-    decode_lines,
     edge_chunks,
     is_number,
     line_locator,
@@ -51,21 +50,11 @@ from semiring.io.text import (
 
 __all__ = ["read_edge_list", "split_line", "write_edge_list", "write_table"]
 
-Row: TypeAlias = tuple[int, list[str], str]  # the number of a line, its fields, and its text
+Row: TypeAlias = tuple[int, list[str]]  # the number of a line, and its fields
 
-_RENAME = ". Rename columns with the same title in the file"
 _TITLES = ["source", "target", "weight"]  # a line of these titles is no edge, because "weight" is no number
-_AS_NPY = "Write a matrix as .npy, by numpy.save: text files are lists of edges"
-
 _LOOK_AHEAD = 64  # the number of lines after a header in which columns of numbers are detected
-
-#: The letters of texts that mean a missing weight, a truth value or ∞: N/A, <null>, Inf.
-_NO_TITLES = frozenset(
-    (
-        *("na", "nan", "nd", "nil", "none", "null", "missing", "unknown"),
-        *("true", "false", "yes", "no", "inf", "infty", "infinity", "infinite"),
-    )
-)
+_RENAME = ". Rename columns with the same title in the file"
 
 
 class Sink(Protocol):
@@ -79,210 +68,155 @@ class Sink(Protocol):
 class Columns:
     """The indices of the fields of a line, with the unit and the title of the weights.
 
-    ``count`` is the number of fields. ``ambiguity`` is the error message if several columns may hold the weights.
+    ``count`` is the number of fields, ``type`` the column of Gephi that holds directions. ``ambiguity`` is the error
+    message if several columns may hold the weights.
     """
 
     source: int = 0
     target: int = 1
     weight: int | None = None
     count: int = 2
+    type: int | None = None
     unit: str = ""
     ambiguity: str = ""
     title: str = ""
 
 
 def read_edge_list(
-    lines: Iterable[bytes],
+    stream: IO[bytes],
     source: str,
     *,
-    delimiter: str | None = None,
     header: bool | None = None,
     weight: str | None = None,
     columns: tuple[str, str] | None = None,
+    encoding: str | None = None,
+    decimal: str = ".",
 ) -> Edges:
-    """Return the edges in the lines of a file.
+    """Return the edges in a file.
 
     Parameters
     ----------
-    lines
-        The lines of the file, as bytes.
+    stream
+        The bytes of the file.
     source
         The name of the file in messages.
-    delimiter
-        The delimiter of fields. None detects a tab, comma, semicolon or blanks in the first line.
     header
         Whether the first line names the columns. None detects a header.
     weight, columns
         The column of the weights, and the columns of sources and targets. They are titles, or without a header numbers,
         "1" for the first.
+    encoding, decimal
+        As in `semiring.read`.
     """
     for title in (weight, *(columns or ())):
         if not isinstance(title, str | None):
             raise TypeError(
                 f"the title of a column is a text, or '1', '2', … in a file without a header, not {title!r}"
             )
-    comments = list[tuple[int, str]]()
-    rows = _split_rows(decode_lines(lines, source), source, delimiter, comments)
-    first_row = next(rows, None)
-    if first_row is None:
-        _refuse_edges_in_comments(comments, None, source)
-        empty = np.zeros(0, np.int64)
-        return Edges(0, empty, empty, None, line_locator(source, []))
-    number, fields, line = first_row
-    place, header_option = f"{source}:{number}", header
-    if header is None and weight is None and columns is None and len(fields) > 3:
-        ahead_of_matrix = list(islice(rows, len(fields) + 1))
-        _refuse_matrix(first_row, ahead_of_matrix, source, delimiter)
-        rows = chain(ahead_of_matrix, rows)
-    header = True if columns is not None and header is None else header
-    guessed, first_rows = header is None, list[Row]()
-    if header is None and line.rstrip().endswith("}") and re.search(r"[\s,;]\{", line):
+    lines = _Lines(decode_lines(stream, source, encoding), source, decimal)
+    rows = iter(lines)
+    first = next(rows, None)
+    if first is None:
+        raise FormatError(f"{source}: holds comments alone: an empty network has the line source,target,weight")
+    number, fields = first
+    place = f"{source}:{number}"
+    if header is None and fields[-1].endswith("}") and re.search(r"[\s,;]\{", lines.text):
         raise FormatError(
             f"{place}: an edge with a dictionary, as networkx.write_edgelist writes it. Write source, target, weight "
-            "by "
-            "networkx.write_weighted_edgelist, or pass the graph itself"
+            "by networkx.write_weighted_edgelist, or pass the graph itself"
         )
-    if header is None:
-        first_rows.extend(islice(rows, 1) if _ends_in_quotes(line) else ())
-        header = _is_header(first_row, first_rows, weight, place)
-    if weight is not None and not header and header_option is None:
+    is_titled = _is_header(fields, lines.text, weight, columns, place) if header is None else header
+    if weight is not None and header is None and not is_titled:
         raise FormatError(
             f"{place}: no header names a column {weight!r}: pass {option('header', True)} if the first line names the "
             f"columns, or {option('header', False)} and the number of the column, {option('weight', '3')}"
         )
-    if header or weight is not None or columns is not None:
-        first_rows = [*([] if header else [first_row]), *first_rows, *islice(rows, _LOOK_AHEAD)]
-        titles = fields if header else [str(column) for column in range(1, len(fields) + 1)]
-        which = _columns_by_title(titles, weight, columns, place, [row for _, row, _ in first_rows])
-        which = which if header else replace(which, unit="", title="")
+    first_rows = [*([] if is_titled else [first]), *islice(rows, _LOOK_AHEAD)]
+    if is_titled or weight is not None or columns is not None:
+        titles = fields if is_titled else [str(column) for column in range(1, len(fields) + 1)]
+        which = _columns_by_title(titles, weight, columns, place, [row for _, row in first_rows])
+        which = which if is_titled else replace(which, unit="", title="")
     else:
-        first_rows = [first_row, *first_rows]
-        which = _columns_without_header(fields, source, number)
-        if delimiter is None:
-            _refuse_blanks(line, fields, place)
-    collection = _collect(chain(first_rows, rows), which, source)
-    _refuse_edges_in_comments(comments, (first_row, which), source)
-    unsure = header and guessed and fields != _TITLES
-    if unsure and (clash := next((name for name in fields[:2] if name in collection.names), None)):
-        raise FormatError(
-            f"{place}: the first line reads like a header, but {clash!r} is also a vertex: {_header_advice()}"
-        )
-    if not header and guessed and _may_be_titles(fields) and collection.has_separate_first_edge():
-        title_list = " and ".join(map(repr, fields))
-        raise FormatError(
-            f"{place}: {title_list} occur in no other line. The first line may name the columns, or be an edge: "
-            f"{_header_advice()}"
-        )
-    if header_option is None and not header and collection.may_be_matrix():
-        raise FormatError(
-            f"{place}: three lines of three numbers may be a matrix, or edges. For edges pass "
-            f"{option('header', False)}. "
-            f"{_AS_NPY}"
-        )
-    return collection.edges(which, source)
+        which = _columns_without_header(fields, lines, place)
+    edges = _collect(chain(first_rows, rows), which, source, decimal, is_guessed=header is None)
+    if header is None:
+        edges.refuse_other_readings(fields, first_rows, is_titled, columns is not None, place)
+    return edges.edges(which, source, undirected=lines.is_undirected)
 
 
-def _refuse_matrix(first_row: Row, next_rows: Sequence[Row], source: str, delimiter: str | None) -> None:
-    """Raise `FormatError` if n lines of n numbers are a matrix, with or without a header and names of rows.
+class _Lines:
+    """The rows of a file: the number and the fields of each line that is neither empty nor a comment.
 
-    ``next_rows`` holds the lines after the ``first_row``, at most one more than a matrix has.
+    Attributes
+    ----------
+    text
+        The current line.
+    delimiter
+        The delimiter, which the first line decides.
+    is_konect, is_undirected, has_weights
+        Whether a first comment of KONECT says how many fields an edge has, and its direction.
     """
-    number, fields, line = first_row
-    count, titled = len(fields), not all(map(is_number, fields))
-    if titled and _names_columns(fields):
-        return
-    named = titled and len(next_rows) == count - 1  # the first column has the names of rows
-    rows = [row[named:] for _, row, _ in ([] if titled else [first_row]) + list(next_rows)]
-    n = count - named
-    if len(rows) != n or not all(len(row) == n and all(map(is_number, row)) for row in rows):
-        return
-    mark = _detect_delimiter(line, f"{source}:{number}") if delimiter is None else delimiter
-    file = "FILE" if source.startswith("<") else repr(source)
-    options = ["" if mark == " " else f", delimiter={mark!r}", ", skiprows=1" if titled else ""]
-    options.append(f", usecols=range(1, {count})" if named else "")
-    raise FormatError(
-        f"{source}:{number}: {n} lines of {n} numbers are a matrix, and a text file is a list of edges, source, "
-        f"target[, weight]. Convert it in Python, numpy.save('matrix.npy', numpy.loadtxt({file}"
-        f"{''.join(options)})), and give matrix.npy. If the lines are edges, {_columns_advice(3, start='n')}"
-    )
 
+    def __init__(self, lines: Iterator[tuple[int, str]], source: str, decimal: str) -> None:
+        self._lines, self._source, self._decimal = lines, source, decimal
+        self.text, self.delimiter = "", ""
+        self.is_konect = self.is_undirected = False
+        self.has_weights = True
 
-def _split_rows(
-    lines: Iterator[tuple[int, str]], source: str, delimiter: str | None, comments: list[tuple[int, str]]
-) -> Iterator[Row]:
-    """Yield the lines that are no comments, and append comments that may be edges to ``comments``."""
-    for number, line in lines:
-        text = line.strip()
-        if not text or text[0] in "#%":
-            if text[1:2].strip("#% \t"):
-                comments.append((number, text))
-            continue
-        if delimiter is None:
-            delimiter = _detect_delimiter(line, f"{source}:{number}")
-        yield number, split_line(line, delimiter, f"{source}:{number}"), line
+    def __iter__(self) -> Iterator[Row]:
+        for number, line in self._lines:
+            text = line.strip()
+            if not text or text[0] in "#%":
+                if number == 1:
+                    self._read_konect(text)
+                continue
+            self.text = line
+            if not self.delimiter:
+                self.delimiter = (
+                    " " if self.is_konect else _find_delimiter(line, self._decimal, f"{self._source}:{number}")
+                )
+            if '"' in line:
+                yield number, split_line(line, self.delimiter, f"{self._source}:{number}")
+            elif self.delimiter == " ":
+                yield number, line.split()
+            else:
+                yield number, [field.strip() for field in line.split(self.delimiter)]
 
-
-def _refuse_edges_in_comments(
-    comments: Iterable[tuple[int, str]], sample: tuple[Row, Columns] | None, source: str
-) -> None:
-    """Raise `FormatError` for a comment that may be an edge; ``sample``: the first line and its columns, or None.
-
-    Such a comment has as many fields as an edge. The field of its weight is a number, and the fields are no titles.
-    """
-    for number, text in comments:
-        mark = _detect_delimiter(text if sample is None else sample[0][2], f"{source}:{number}")
-        fields = split_line(text, mark, f"{source}:{number}")
-        if _names_columns([fields[0][1:], *fields[1:]]):
-            continue
-        if sample is None:
-            edge = len(fields) == 2 or (len(fields) > 2 and (mark != " " or _is_quantity(fields[2])))
-        else:
-            which = sample[1]
-            edge = len(fields) == which.count and bool(fields[which.target])
-            edge = edge and (which.weight is None or _is_quantity(fields[which.weight]))
-        if edge:
+    def _read_konect(self, comment: str) -> None:
+        """Read KONECT's first line, % sym or % asym and the kind of the weights."""
+        found = re.fullmatch(r"%\s*(sym|asym|bip)\s+(\w+)", comment)
+        if found is None:
+            return
+        if found[1] == "bip":
             raise FormatError(
-                f"{source}:{number}: {text[:40]!r} may be a comment, or an edge from a vertex {fields[0]!r}: put the "
-                f"name into double quotes, or a blank after the {text[0]}"
+                f"{self._source}:1: a bipartite network of KONECT numbers both sides from 1 on: rename the vertices of "
+                "one side, and remove this line"
             )
+        self.is_konect, self.is_undirected = True, found[1] == "sym"
+        self.has_weights = found[2] != "unweighted"
 
 
-def _detect_delimiter(line: str, place: str) -> str:
+def _find_delimiter(line: str, decimal: str, place: str) -> str:
     """Return the delimiter of a line: a tab, else the more frequent of comma and semicolon, else a blank.
 
-    So ``a;b;3,5``, a line with decimal commas, has three fields. Raises `FormatError` if commas and semicolons are
-    equally frequent.
+    So ``a;b;3,5``, a line with a decimal comma, has three fields. Raises `FormatError` if commas and semicolons are
+    equally frequent, and for ``Ulm Kiel 3,5``.
     """
     bare = re.sub(r'"[^"]*"', "", line)
     if "\t" in bare:
         return "\t"
-    commas, semicolons = bare.count(","), bare.count(";")
+    commas, semicolons = 0 if decimal == "," else bare.count(","), bare.count(";")
     if commas == semicolons > 0:
         raise FormatError(
             f"{place}: the line has as many commas as semicolons, so the delimiter is not known: put names with commas "
-            "or semicolons into double quotes, and write decimals with a point"
+            f"or semicolons into double quotes, or pass {option('decimal', ',')} if commas are decimal"
+        )
+    if commas == 1 and re.fullmatch(r"\S+\s+\S+\s+[-+]?\d+,\d+", bare.strip()) and not semicolons:
+        raise FormatError(
+            f"{place}: {line.strip()[:40]!r} has a decimal comma, or two fields: pass {option('decimal', ',')}, or put "
+            "the names into double quotes"
         )
     return "," if commas > semicolons else ";" if semicolons else " "
-
-
-def _refuse_blanks(line: str, fields: Sequence[str], place: str) -> None:
-    """Raise `FormatError` if an edge without a weight may be an edge with a weight whose fields are between blanks.
-
-    ``Ulm,Nord Kiel 3`` and ``Ulm Kiel 3,5`` are such edges. ``Pier 1,Pier 2`` and a line with quotes are not.
-    """
-    if len(fields) != 2 or '"' in line:
-        return
-    tab, parts = "\t" in line, [field.split() for field in fields]
-    words = (" " if tab else ",").join(fields).split()
-    numbered = all(len(part) == 2 and is_number(part[1]) for part in parts)
-    weighted_edges = 2 + tab <= len(words) <= 3 and is_number(words[-1]) and not numbered
-    if weighted_edges or re.search(r" [-+]?\d+,\d+$", ",".join(fields)):
-        raise FormatError(
-            f"{place}: {line.strip()[:40]!r} is an edge from {fields[0]!r} to {fields[1]!r}, or an edge whose weight "
-            "follows a blank. Put names into double quotes, write decimals with a point, or name the columns in a "
-            "first "
-            "line, source,target"
-        )
 
 
 def split_line(line: str, delimiter: str, place: str) -> list[str]:
@@ -302,81 +236,28 @@ def split_line(line: str, delimiter: str, place: str) -> list[str]:
     return [field for field in fields if field] if delimiter == " " else fields
 
 
-def _names_columns(fields: Sequence[str]) -> bool:
-    return all(guess_ends(fields))
-
-
-def _is_header(first_row: Row, next_rows: Sequence[Row], weight: str | None, place: str) -> bool:
-    """Return whether the first line names the columns.
-
-    Raises `FormatError` if the line may be an edge, which would be lost. If the first line ends in a quoted field,
-    ``next_rows`` holds the next line, if there is one.
-    """
-    _, fields, line = first_row
-    quoted = _ends_in_quotes(line) and not any(_ends_in_quotes(line) for _, _, line in next_rows)
-    if weight is not None and weight.casefold() in map(str.casefold, fields[2:]):
+def _is_header(fields: list[str], line: str, weight: str | None, columns: Any, place: str) -> bool:
+    """Return whether the first line names the columns. Raises `FormatError` if the line may also be an edge."""
+    if columns is not None or (weight is not None and weight.casefold() in map(str.casefold, fields[2:])):
         return True
-    if _names_columns(fields):
-        if len(fields) == 3 and is_number(fields[2]) and not quoted:  # u,v,3
-            raise FormatError(
-                f"{place}: the first line reads like a header, but {fields[2]!r} may be the weight of an edge: "
-                f"{_header_advice()}"
-            )
-        return True
-    if len(fields) < 3 or any(map(_begins_as_number, fields)) or is_number(fields[2]):
-        return False
-    if _is_title(fields[2]) or (quoted and next_rows):
-        return True
-    raise FormatError(
-        f"{place}: the weight {fields[2][:40]!r} is not a number, in column 3. If the line names the columns, "
-        f"pass {option('header', True)}"
-    )
+    if not all(guess_ends(fields)):
+        return any(map(_is_measure, fields[2:]))
+    # `write_edge_list` puts a unit that is a number into quotes, and nothing else of the line.
+    if len(fields) == 3 and is_number(fields[2]) and not (line.count('"') == 2 and line.rstrip().endswith('"')):
+        raise FormatError(
+            f"{place}: the first line reads like a header, but {fields[2]!r} may be the weight of an edge: "
+            f"{_header_advice()}"
+        )
+    return True
 
 
-def _may_be_titles(fields: Sequence[str]) -> bool:
-    """Return whether the first line may be titles of two columns: two different words that begin like no number."""
-    return len(fields) == 2 and fields[0] != fields[1] and not any(map(_begins_as_number, fields))
-
-
-def _begins_as_number(field: str) -> bool:
-    return field[:1] in "0123456789+-."  # true for "" too, because a title is not empty
-
-
-def _is_title(text: str) -> bool:
-    """Return whether a field reads like the title of a column: a usual title of weights, or a word that is no weight.
-
-    A field that is not a number need not be a title, because a weight may be mistyped.
-    """
-    if _is_measure(text):
-        return True
-    letters = "".join(_split_words(text))
-    return (
-        len(letters) >= 2
-        and not any(letter.isdecimal() for letter in text)
-        and not set(letters) <= set("OolI")  # these letters may be mistyped digits
-        and letters.casefold() not in _NO_TITLES
-    )
-
-
-def _is_measure(text: str) -> bool:
+def _is_measure(title: str) -> bool:
     """Return whether a word of a title is usual for weights."""
-    return any(word.casefold() in WEIGHTS for word in _split_words(text))
-
-
-def _split_words(text: str) -> list[str]:
-    return re.findall(r"[^\W\d_]+", text)
-
-
-def _ends_in_quotes(line: str) -> bool:
-    return line.rstrip().endswith('"')
+    return any(word.casefold() in WEIGHTS for word in re.findall(r"[^\W\d_]+", title))
 
 
 def _columns_by_title(
-    fields: Sequence[str],
-    weight: str | None,
-    ends: tuple[str, str] | None,
-    place: str,
-    rows: Sequence[Sequence[str]],
+    fields: list[str], weight: str | None, ends: tuple[str, str] | None, place: str, rows: Sequence[Sequence[str]]
 ) -> Columns:
     """Return the columns that a header names; ``rows`` are some rows after it, which show the columns of numbers."""
     lowered = [field.casefold() for field in fields]
@@ -384,109 +265,101 @@ def _columns_by_title(
         raise FormatError(f"{place}: the header names one column: an edge list needs two, source and target")
 
     def find_column(title: str) -> int:
-        count, column_text = lowered.count(title.casefold()), f"there are {', '.join(fields)}"
+        count, there = lowered.count(title.casefold()), f"there are {', '.join(fields)}"
         if count > 1:
-            raise FormatError(f"{place}: several columns are named {title!r}: {column_text}{_RENAME}")
+            raise FormatError(f"{place}: several columns are named {title!r}: {there}{_RENAME}")
         if count < 1:
             near = did_you_mean(title, fields)
             hint = f". Without a header, {option('header', False)}, '1' is the first" if title.isdecimal() else ""
-            raise FormatError(f"{place}: no column is named {title!r}: {column_text}{hint}{near and '.'}{near}")
+            raise FormatError(f"{place}: no column is named {title!r}: {there}{hint}{near and '.'}{near}")
         return lowered.index(title.casefold())
 
-    def column_fields(column: int) -> list[str]:
+    def entries(column: int) -> list[str]:
         return [row[column] for row in rows if len(row) > column and row[column]]
 
     chosen = None if weight is None else find_column(weight)
-    tail, head = _find_end_columns(fields, chosen, column_fields, place) if ends is None else map(find_column, ends)
+    tail, head = _find_ends(fields, chosen, entries, place) if ends is None else map(find_column, ends)
     if tail == head:
         raise FormatError(f"{place}: {option('columns')} names the column {fields[tail]!r} twice: name two columns")
-    if chosen is not None:
-        if chosen in (tail, head):
-            raise FormatError(
-                f"{place}: the column {fields[chosen]!r} holds vertices: name another by {option('weight')}"
-            )
-        return Columns(tail, head, chosen, len(fields), unit_of(fields[chosen]), title=fields[chosen])
-    rest = [
-        column for column, title in enumerate(fields) if column not in (tail, head) and not is_row_number_title(title)
-    ]
-    numbers = [column for column in rest if any(map(_is_quantity, column_fields(column)))]
-    usual = [column for column in rest if lowered[column] in WEIGHTS]
-    missing = [column for column in usual if not column_fields(column)]
-    title, candidates = guess_weight(fields[column] for column in [*numbers, *missing] or usual)
-    if candidates:
-        titles = ", ".join(map(repr, candidates))
-        hint = _RENAME if len(set(candidates)) < len(candidates) else ""
-        ambiguity = f"{place}: the weights may be any of the columns {titles}: name one by {option('weight')}{hint}"
-        return Columns(tail, head, None, len(fields), ambiguity=ambiguity)
-    if title is None and len(rest) > 1:
-        titles = ", ".join(repr(fields[column]) for column in rest)
-        ambiguity = f"{place}: none of the columns {titles} holds numbers: name one by {option('weight')}"
-        return Columns(tail, head, None, len(fields), ambiguity=ambiguity)
-    where = next((column for column in rest if fields[column] == title), next(iter(rest), -1))
-    if where < 0:
-        return Columns(tail, head, None, len(fields))
-    return Columns(tail, head, where, len(fields), unit_of(fields[where]), title=fields[where])
+    if chosen in (tail, head):
+        raise FormatError(f"{place}: the column {fields[tail]!r} holds vertices: name another by {option('weight')}")
+    found = Columns(tail, head, count=len(fields), type=_find_type_column(lowered, entries))
+    taken = (tail, head, found.type)
+    rest = [column for column, title in enumerate(fields) if column not in taken and not is_row_number_title(title)]
+    if chosen is None:
+        numbers = [column for column in rest if any(map(_is_quantity, entries(column)))]
+        unknown = [column for column in rest if lowered[column] in WEIGHTS and not entries(column)]
+        title, candidates = guess_weight(fields[column] for column in [*numbers, *unknown] or rest)
+        if candidates:
+            listed = ", ".join(map(repr, candidates))
+            hint = _RENAME if len(set(candidates)) < len(candidates) else ""
+            ambiguity = f"{place}: the weights may be any of the columns {listed}: name one by {option('weight')}{hint}"
+            return replace(found, ambiguity=ambiguity)
+        chosen = next((column for column in rest if fields[column] == title), None)
+    if chosen is None:
+        return found
+    return replace(found, weight=chosen, unit=unit_of(fields[chosen]), title=fields[chosen])
 
 
-def _find_end_columns(
-    fields: Sequence[str], weight: int | None, column_fields: Callable[[int], list[str]], place: str
+def _find_type_column(lowered: Sequence[str], entries: Callable[[int], list[str]]) -> int | None:
+    """Return the column of Gephi that says which edges are directed."""
+    column = lowered.index("type") if "type" in lowered else -1
+    kinds = {kind.casefold() for kind in entries(column)} if column >= 0 else set()
+    return column if kinds and kinds <= {"directed", "undirected"} else None
+
+
+def _find_ends(
+    fields: Sequence[str], weight: int | None, entries: Callable[[int], list[str]], place: str
 ) -> tuple[int, int]:
     """Return the columns of sources and targets by their titles, else the first columns in their order.
 
-    ``column_fields(column)`` returns fields of a column. Raises `FormatError` unless at most one other column remains,
-    the last. It must be the column of the weights: the only column of numbers, or titled like weights.
+    Raises `FormatError` unless at most one other column remains, the last, which certainly holds the weights.
     """
-    lowered = ["" if column == weight else field.casefold() for column, field in enumerate(fields)]
-    tails, heads = guess_ends(lowered)
-    for columns, what in ((tails, "source"), (heads, "target")):
-        if len(columns) > 1:
-            titles = " and ".join(repr(fields[lowered.index(title)]) for title in columns)
+    free = ["" if column == weight else field for column, field in enumerate(fields)]
+    tails, heads = guess_ends(free)
+    for found, what in ((tails, "source"), (heads, "target")):
+        if len(found) > 1:
+            titles = " and ".join(map(repr, found))
             raise FormatError(f"{place}: the columns {titles} are both titled like a {what}: pass {_columns_option()}")
-    tail, head = (lowered.index(columns[0]) if columns else None for columns in (tails, heads))
-    free = [column for column in range(len(fields)) if column not in (weight, tail, head)]
-    guessed, rest = free[: (missing := [tail, head].count(None))], free[missing:]
+    if tails and heads:
+        return free.index(tails[0]), free.index(heads[0])
 
-    def numbers(column: int) -> bool:
-        return bool(column_fields(column)) and all(map(_is_quantity, column_fields(column)))
+    def holds_numbers(column: int) -> bool:
+        return bool(entries(column)) and all(map(_is_quantity, entries(column)))
 
-    if missing:
-        certain = len(guessed) == missing and not any(_is_measure(fields[column]) for column in guessed)
-        if rest:
-            certain = certain and len(rest) == 1 and weight is None and (numbers(rest[0]) or not column_fields(rest[0]))
-            certain = certain and (_is_measure(fields[rest[0]]) or not any(map(numbers, guessed)))
-        if not certain:
-            titles = ", ".join(map(repr, fields[:8])) + (" …" if len(fields) > 8 else "")
-            raise FormatError(
-                f"{place}: the columns {titles} are titled like no source ({', '.join(SOURCES)}) "
-                f"and target ({', '.join(TARGETS)}). Pass {_columns_option()}, and the title of the weights, "
-                f"{option('weight')}. {_AS_NPY}"
-            )
-    first, second = (guessed.pop(0) if end is None else end for end in (tail, head))
+    first, second, *rest = [column for column in range(len(fields)) if column != weight] + [-1] * 2
+    certain = not tails and not heads and second >= 0 and not any(_is_measure(fields[end]) for end in (first, second))
+    if certain and rest[:-2]:
+        third = rest[0]
+        certain = len(rest) == 3 and weight is None and (holds_numbers(third) or not entries(third))
+        certain = certain and (_is_measure(fields[third]) or not (holds_numbers(first) or holds_numbers(second)))
+    if not certain:
+        titles = ", ".join(map(repr, fields[:8])) + (" …" if len(fields) > 8 else "")
+        raise FormatError(
+            f"{place}: the columns {titles} are titled like no source ({', '.join(SOURCES)}) and target "
+            f"({', '.join(TARGETS)}). Pass {_columns_option()}, and the title of the weights, {option('weight')}. "
+            f"{_matrix_advice()}"
+        )
     return first, second
 
 
 def _is_quantity(text: str) -> bool:
-    """Return whether a field is a number, also with a decimal comma, separated thousands, a currency or a unit."""
-    return is_number(text) or re.fullmatch(r"[-+]?[€$£]? ?\d[\d.,]*( ?([€$£%]|[^\W\d_]{1,3}))?", text) is not None
+    """Return whether a field is or begins like a number: also 3,5 and 1.500,00 and €5 and 12 km and 2020-01-02."""
+    return is_number(text) or re.match(r"[-+]?[€$£]? ?\d", text) is not None
 
 
-def _columns_without_header(fields: Sequence[str], source: str, number: int) -> Columns:
+def _columns_without_header(fields: list[str], lines: _Lines, place: str) -> Columns:
+    if lines.is_konect and len(fields) > 1:
+        return Columns(weight=2 if lines.has_weights and len(fields) > 2 else None, count=len(fields))
     if len(fields) not in (2, 3):
         hint = "Separate fields by commas, semicolons, tabs or blanks"
         if len(fields) > 3:
-            hint = f"{_columns_advice(3)}. {_AS_NPY}"
-        raise FormatError(
-            f"{source}:{number}: {_field_count_text(fields)} where an edge is source, target[, weight]. {hint}"
-        )
+            options = ", ".join([option("header", False), option("columns", ("1", "2")), option("weight", "3")])
+            hint = f"Name the columns in a header, or pass {options}. {_matrix_advice()}"
+        raise FormatError(f"{place}: {_count_fields(fields)} where an edge is source, target[, weight]. {hint}")
     if not fields[0]:
-        raise FormatError(f"{source}:{number}: the source is empty, as in the corner of a matrix. {_AS_NPY}")
-    numbers = [column for column, field in enumerate(fields, 1) if is_number(field)]
-    if len(fields) == 3 and len(numbers) == 1 and not _is_quantity(fields[2]):
-        raise FormatError(
-            f"{source}:{number}: the weight {fields[2][:40]!r} is not a number, in column 3. If "
-            f"{fields[numbers[0] - 1]!r} is the weight, {_columns_advice(numbers[0], start='n')}"
-        )
-    return Columns(0, 1, 2 if len(fields) == 3 else None, len(fields))
+        raise FormatError(f"{place}: the source is empty, as in the corner of a matrix. {_matrix_advice()}")
+    return Columns(weight=2 if len(fields) == 3 else None, count=len(fields))
 
 
 def _header_advice() -> str:
@@ -499,14 +372,13 @@ def _columns_option() -> str:
     return f"{advice('columns=(SOURCE, TARGET)', '--columns SOURCE TARGET')}, two titles"
 
 
-def _columns_advice(weight: int, start: str = "N") -> str:
-    """Return the advice for a file without a header whose weights are in a column other than the third."""
-    tail, head = (str(column) for column in (1, 2, 3) if column != weight)
-    options = ", ".join([option("header", False), option("columns", (tail, head)), option("weight", str(weight))])
-    return f"{start}ame the columns in a header, or pass {options}"
+def _matrix_advice() -> str:
+    return "A text file is a list of edges: give a matrix as .npy" + advice(
+        ", or with names by pandas, semiring.closure(pandas.read_csv(FILE, index_col=0))", ", by numpy.save"
+    )
 
 
-def _field_count_text(fields: Sequence[str]) -> str:
+def _count_fields(fields: Sequence[str]) -> str:
     """Return the number of fields as a text, such as "3 fields"."""
     return f"{len(fields)} field{'s' * (len(fields) != 1)}"
 
@@ -523,23 +395,39 @@ class _EdgeCollector:
         self.rows, self.columns, self.lines = array("q"), array("q"), array("q")
         self.values: list[int | float] = []
         self.declared_vertices = array("q")
+        self.undirected = array("q")  # the edges whose type says so
 
     def number_vertex(self, name: str) -> int:
         return self.names.setdefault(name, len(self.names))
 
-    def has_separate_first_edge(self) -> bool:
-        """Return whether there are several edges, and no other line has a vertex of the first edge."""
+    def refuse_other_readings(
+        self, fields: list[str], rows: Sequence[Row], is_titled: bool, is_named: bool, place: str
+    ) -> None:
+        """Raise `FormatError` if the first line may be an edge and a header, or three lines may be a matrix."""
+        clash = next((name for name in fields[:2] if name in self.names), None)
+        if is_titled and not is_named and fields != _TITLES and clash is not None:
+            raise FormatError(
+                f"{place}: the first line reads like a header, but {clash!r} is also a vertex: {_header_advice()}"
+            )
+        are_words = len(set(fields)) == 2 == len(fields) and not any(field[:1] in "0123456789+-." for field in fields)
         others = (self.rows[1:], self.columns[1:], self.declared_vertices)
-        return len(self.rows) > 1 and all(not len(ends) or min(ends) > 1 for ends in others)
+        is_alone = len(self.rows) > 1 and all(not len(ends) or min(ends) > 1 for ends in others)
+        if not is_titled and are_words and is_alone:
+            raise FormatError(
+                f"{place}: {fields[0]!r} and {fields[1]!r} occur in no other line. The first line may name the "
+                f"columns, or be an edge: {_header_advice()}"
+            )
+        if is_titled or not len(rows) == len(self.values) == len(self.rows) == 3:
+            return
+        square = [row for _, row in rows]
+        diagonal = [square[i][i] for i in range(3)]
+        if all(is_number(field) for row in square for field in row) and not any(map(parse_number, diagonal)):
+            raise FormatError(
+                f"{place}: three lines of three numbers may be a matrix, or edges. For edges pass "
+                f"{option('header', False)}. {_matrix_advice()}"
+            )
 
-    def may_be_matrix(self) -> bool:
-        """Return whether three weighted edges may be a 3 × 3 matrix of numbers, with 0 on the diagonal."""
-        if not len(self.values) == len(self.rows) == 3 or self.declared_vertices or not all(map(is_number, self.names)):
-            return False
-        ends = np.array([parse_number(name) for name in self.names])[np.array([self.rows, self.columns])]
-        return not np.array([*ends, self.values]).diagonal().any()
-
-    def edges(self, columns: Columns, source: str) -> Edges:
+    def edges(self, columns: Columns, source: str, *, undirected: bool) -> Edges:
         n, names = len(self.names), tuple(self.names)
         rows, targets = np.array(self.rows, np.int64), np.array(self.columns, np.int64)
         if all(map(_is_index, names)):
@@ -548,26 +436,37 @@ class _EdgeCollector:
             place[order] = np.arange(n)
             rows, targets = place[rows], place[targets]
             names = tuple(names[vertex] for vertex in order)
-        values: np.ndarray[Any, Any] | None = None
         locate = line_locator(source, self.lines)
-        if columns.weight is not None:
-            values = as_array(self.values, locate)
+        values = None if columns.weight is None else as_array(self.values, locate)
+        if 0 < len(self.undirected) < len(rows):  # Gephi's mixed graphs
+            both = np.array(self.undirected, np.int64)
+            both = both[rows[both] != targets[both]]
+            rows, targets = np.concatenate([rows, targets[both]]), np.concatenate([targets, rows[both]])
+            values = None if values is None else np.concatenate([values, values[both]])
+            self.lines.extend(self.lines[edge] for edge in both.tolist())
         indices = all(name == str(vertex) for vertex, name in enumerate(names))
-        named = None if indices else names
-        return Edges(n, rows, targets, values, locate, names=named, unit=columns.unit, ambiguity=columns.ambiguity)
+        return Edges(
+            n,
+            rows,
+            targets,
+            values,
+            locate,
+            names=None if indices else names,
+            unit=columns.unit,
+            directed=not (undirected or 0 < len(self.undirected) == len(rows)),
+            ambiguity=columns.ambiguity,
+        )
 
 
-def _collect(rows: Iterable[Row], columns: Columns, source: str) -> _EdgeCollector:
-    collection = _EdgeCollector()
-    tail, head, weight, count = columns.source, columns.target, columns.weight, columns.count
-    for number, fields, _ in rows:
+def _collect(rows: Iterator[Row], columns: Columns, source: str, decimal: str, *, is_guessed: bool) -> _EdgeCollector:
+    found = _EdgeCollector()
+    tail, head, weight, count, kind = columns.source, columns.target, columns.weight, columns.count, columns.type
+    for number, fields in rows:
         if len(fields) != count:
             mend = "complete the line, or remove it"
             if len(fields) > count:
                 mend = "put names with the delimiter into double quotes"
-            raise FormatError(
-                f"{source}:{number}: {_field_count_text(fields)} where the first line has {count}: {mend}"
-            )
+            raise FormatError(f"{source}:{number}: {_count_fields(fields)} where the first line has {count}: {mend}")
         start, end = fields[tail], fields[head]
         if not start:
             raise FormatError(f"{source}:{number}: the source is empty")
@@ -576,27 +475,41 @@ def _collect(rows: Iterable[Row], columns: Columns, source: str) -> _EdgeCollect
                 raise FormatError(
                     f"{source}:{number}: the target is empty (a vertex without edges has no weight either)"
                 )
-            collection.declared_vertices.append(collection.number_vertex(start))
+            found.declared_vertices.append(found.number_vertex(start))
             continue
         if weight is not None:
             try:
-                collection.values.append(parse_number(fields[weight]))
+                found.values.append(parse_number(fields[weight], decimal))
             except ValueError as error:
-                column = f"in column {weight + 1}{f' ({columns.title})' if columns.title else ''}"
-                reason = f"the weight {fields[weight][:40]!r} is {error}" if fields[weight] else "the weight is missing"
-                reason = f"{reason}, {column}"
-                if re.fullmatch(r"[-+]?\d+,\d+", fields[weight]):
-                    reason += ": write decimals with a point, and thousands without a separator"
-                raise FormatError(f"{source}:{number}: {reason}") from None
-        collection.rows.append(collection.number_vertex(start))
-        collection.columns.append(collection.number_vertex(end))
-        collection.lines.append(number)
-    return collection
+                raise _weight_error(
+                    fields[weight], error, columns, f"{source}:{number}", is_guessed and not found.rows
+                ) from None
+        if kind is not None and fields[kind].casefold() != "directed":
+            if fields[kind].casefold() != "undirected":
+                raise FormatError(f"{source}:{number}: the type is {fields[kind][:40]!r}, not Directed or Undirected")
+            found.undirected.append(len(found.rows))
+        found.rows.append(found.number_vertex(start))
+        found.columns.append(found.number_vertex(end))
+        found.lines.append(number)
+    return found
+
+
+def _weight_error(text: str, error: Exception, columns: Columns, place: str, is_first: bool) -> FormatError:
+    """Return the error for a field that is no weight; without a header, in the first line it may be a title."""
+    assert columns.weight is not None
+    called = f" ({columns.title})" if columns.title else ""
+    reason = f"the weight {text[:40]!r} is {error}" if text else "the weight is missing"
+    hint = ""
+    if re.fullmatch(r"[-+]?\d+,\d+", text):
+        hint = f": pass {option('decimal', ',')} for decimal commas, and write thousands without a separator"
+    elif is_first and not columns.title and text and not is_number(text):
+        hint = f". If the line names the columns, pass {option('header', True)}"
+    return FormatError(f"{place}: {reason}, in column {columns.weight + 1}{called}{hint}")
 
 
 def write_edge_list(
     stream: Sink,
-    matrix: np.ndarray[Any, Any],
+    matrix: Any,
     zero: Any,
     names: Sequence[str] | None,
     *,
@@ -608,9 +521,10 @@ def write_edge_list(
     Vertices without edges come before the edges as ``name,,``. If the edges name the vertices in another order, all
     vertices do.
     """
-    labels = _quote_names(names, len(matrix), delimiter)
+    n = matrix.shape[0]
+    labels = _quote_names(names, n, delimiter)
     stream.write(_format_header(unit or _TITLES[2], "unit", delimiter))
-    every, order = np.arange(len(matrix)), _vertices_by_first_edge(matrix, zero)
+    every, order = np.arange(n), _vertices_by_first_edge(matrix, zero)
     ordered = names is None or all(map(_is_index, names)) or np.array_equal(order, every)
     declared = np.setdiff1d(every, order) if ordered else every
     stream.write("".join(f"{labels[i]}{delimiter}{delimiter}\n" for i in declared).encode())
@@ -619,9 +533,9 @@ def write_edge_list(
         stream.write("".join(f"{labels[i]}{delimiter}{labels[j]}{delimiter}{w}\n" for i, j, w in chunk).encode())
 
 
-def _vertices_by_first_edge(matrix: np.ndarray[Any, Any], zero: Any) -> np.ndarray[Any, Any]:
+def _vertices_by_first_edge(matrix: Any, zero: Any) -> np.ndarray[Any, Any]:
     """Return the vertices with edges, in the order in which the listed edges first name them."""
-    has_edge, vertices = np.zeros(len(matrix), np.bool_), [np.zeros(0, np.int64)]
+    has_edge, vertices = np.zeros(matrix.shape[0], np.bool_), [np.zeros(0, np.int64)]
     for tails, heads, _ in listed_entries(matrix, zero):
         ends = np.stack((tails, heads), axis=1).reshape(-1)
         new, first = np.unique(ends[~has_edge[ends]], return_index=True)

@@ -40,6 +40,7 @@ __all__ = [
     "Entries",
     "Network",
     "assemble",
+    "compress",
     "convert",
     "convert_network",
     "count_vertices",
@@ -315,7 +316,7 @@ def assemble(
             sparse = n > _DENSE_VERTICES and len(edges.rows) * _DENSE_SHARE <= n * n
         rows, columns, weights = weighted_edges(edges, semiring, dtype, directed=not undirected)
         if sparse and not is_half(weights.dtype):  # which SciPy does not store
-            matrix, combined = _compress(n, rows, columns, weights, semiring)
+            matrix, combined = compress(n, rows, columns, weights, semiring)
         else:
             demand_memory(
                 n * n * weights.itemsize, f"the {weights.dtype} matrix of {n:,} vertices", fewer_paths_advice()
@@ -327,7 +328,7 @@ def assemble(
     return Network(matrix, names, unit=edges.unit, title=title, **record)
 
 
-def _compress(
+def compress(
     n: int,
     rows: np.ndarray[Any, Any],
     columns: np.ndarray[Any, Any],
@@ -413,7 +414,7 @@ def symmetrize(matrix: Any, semiring: Semiring) -> Any:
         rows, columns, values = stored_entries(matrix)
         other = rows != columns
         ends = np.concatenate([rows, columns[other]]), np.concatenate([columns, rows[other]])
-        return _compress(matrix.shape[0], *ends, np.concatenate([values, values[other]]), semiring)[0]
+        return compress(matrix.shape[0], *ends, np.concatenate([values, values[other]]), semiring)[0]
     both = np.array(semiring.add(matrix, matrix.T), matrix.dtype)
     np.fill_diagonal(both, matrix.diagonal())
     return both

@@ -16,27 +16,23 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from semiring.errors import DTypeError, FormatError
+from semiring.io.files import decode
 from semiring.io.graphs import Graph, collect_titles, edges_of, guess_title
 from semiring.io.network import Edges
-from semiring.io.text import EMPTY, NOT_UTF_8, edge_chunks, numbers_as_text, parse_number
+from semiring.io.text import edge_chunks, numbers_as_text, parse_number
 
 __all__ = ["read_node_link", "write_node_link"]
 
 
-def read_node_link(content: bytes, source: str, *, weight: str | None = None) -> Edges:
+def read_node_link(content: bytes, source: str, *, weight: str | None = None, encoding: str | None = None) -> Edges:
     """Return the edges of a file, with weights under the key ``weight``, by default as in `as_network`.
 
     The name of a vertex is its ``id``, as in NetworkX: a text, a number, or a tuple for a list. An id that is an object
     becomes its JSON text. If all ids are integers, the vertices come in numerical order, else in the order of the file.
     """
-    if not content:
-        raise FormatError(f"{source}: {EMPTY}")
+    text = decode(content, source, encoding)
     try:
-        document = json.loads(
-            content, parse_float=_parse_float, parse_int=_parse_integer, object_pairs_hook=_make_object
-        )
-    except UnicodeDecodeError:
-        raise FormatError(f"{source}: {NOT_UTF_8}") from None
+        document = json.loads(text, parse_float=_parse_float, parse_int=_parse_integer, object_pairs_hook=_make_object)
     except json.JSONDecodeError as error:
         raise FormatError(f"{source}:{error.lineno}: not JSON: {error.msg[:1].lower() + error.msg[1:]}") from None
     except RecursionError:
@@ -56,10 +52,11 @@ class _DuplicateKeyError(Exception):
 
 
 def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
-    if len(result) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise _DuplicateKeyError(next(key for place, key in enumerate(keys) if key in keys[:place]))
+    result: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in result:
+            raise _DuplicateKeyError(key)
+        result[key] = value
     return result
 
 
@@ -69,7 +66,7 @@ def _parse_document(document: Any, source: str, weight: str | None) -> Edges:
         raise FormatError(f"{source}: holds both 'edges' and 'links': remove the list that is not meant")
     key = "edges" if isinstance(document, dict) and "edges" in document else "links"
     nodes, links = _get_list(document, "nodes", source), _get_list(document, key, source)
-    ids = [_get_entry(node, "id", f"{source}: node {number}") for number, node in enumerate(nodes)]
+    ids = [_get_entry(node, "id", f"{source}: node {number}") for number, node in enumerate(_name_nodes(nodes, links))]
     if all(type(name) is int for name in ids):
         ids.sort()
     numbered = ids == list(range(len(ids)))
@@ -107,6 +104,26 @@ def _parse_document(document: Any, source: str, weight: str | None) -> Edges:
         )
     except DTypeError as error:
         raise FormatError(str(error)) from None
+
+
+def _name_nodes(nodes: list[Any], links: list[Any]) -> list[Any]:
+    """Return the nodes with ids. In D3's older form they have none, and links name nodes by position.
+
+    The nodes then have their names as ids, if all have one and no two are equal, else their positions. The ends of the
+    links are changed in place.
+    """
+    if not nodes or any(not isinstance(node, Mapping) or "id" in node for node in nodes):
+        return nodes
+    ends = [link.get(key) for link in links if isinstance(link, Mapping) for key in ("source", "target")]
+    if any(type(end) is not int for end in ends) or not all(isinstance(node.get("name"), str) for node in nodes):
+        return nodes
+    names = [node["name"] for node in nodes]
+    ids: list[Any] = names if len(set(names)) == len(names) else list(range(len(nodes)))
+    for link in links:
+        for key in ("source", "target") if isinstance(link, Mapping) else ():
+            if link.get(key) is not None and 0 <= link[key] < len(ids):
+                link[key] = ids[link[key]]
+    return [{"id": name} for name in ids]
 
 
 def _get_list(content: Any, key: str, source: str) -> list[Any]:
@@ -156,7 +173,7 @@ def _as_weight(value: Any) -> Any:
 
 def write_node_link(
     stream: BinaryIO,
-    matrix: np.ndarray[Any, Any],
+    matrix: Any,
     zero: Any,
     names: Sequence[Any] | None,
     *,
@@ -168,7 +185,7 @@ def write_node_link(
     For a graph that is not ``directed``, whose matrix is symmetric, it writes one direction of each edge. Names that
     are texts, numbers, or tuples of them become ids of that kind, and other names become texts.
     """
-    n = len(matrix)
+    n = matrix.shape[0]
     labels = [_format_json(_make_id(name)) for name in (range(n) if names is None else names)]
     graph = _format_json({"unit": unit} if unit else {})
     stream.write(_encode(f'{{"directed": {_format_json(directed)}, "multigraph": false, "graph": {graph}, "nodes": ['))
@@ -186,7 +203,7 @@ def _make_id(name: Any) -> Any:
     return plain if finite else str(name)
 
 
-def _format_edges(matrix: np.ndarray[Any, Any], zero: Any, labels: Sequence[str], *, directed: bool) -> Iterator[str]:
+def _format_edges(matrix: Any, zero: Any, labels: Sequence[str], *, directed: bool) -> Iterator[str]:
     for rows, columns, values in edge_chunks(matrix, zero):
         for i, j, weight in zip(rows, columns, numbers_as_text(values), strict=True):
             if i > j and not directed:

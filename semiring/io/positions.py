@@ -11,9 +11,9 @@ import numpy as np
 
 from semiring.errors import FormatError
 from semiring.io.edge_list import split_line
-from semiring.io.files import open_binary
+from semiring.io.files import decode_lines, name_of, open_binary
 from semiring.io.network import Network
-from semiring.io.text import decode_lines, is_count
+from semiring.io.text import is_count
 
 __all__ = ["with_positions"]
 
@@ -46,8 +46,8 @@ def with_positions(network: Network, path: str | os.PathLike[str]) -> Network:
     FormatError
         The table is not valid, or names none of the vertices.
     """
-    source = os.fspath(path)
-    with open_binary(source) as stream:
+    source = name_of(path)
+    with open_binary(path) as stream:
         lines = decode_lines(stream, source)
         dimacs = source.removesuffix(".gz").endswith(".co")
         first = int(network.names is not None)  # vertices without names count from 0

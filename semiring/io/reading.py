@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import IO, Any, BinaryIO
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.arrays.labels import parse_title_pair
-from semiring.errors import FormatError
+from semiring.errors import DTypeError, FormatError, MissingExtraError
 from semiring.io import dimacs, edge_list, matrix_market, node_link, npy
-from semiring.io.files import open_binary
+from semiring.io.files import name_of, open_binary, read_all
+from semiring.io.graphs import edges_of_graph
 from semiring.io.network import Edges, Entries, Network, assemble
 
 __all__ = ["FORMATS", "format_of", "read"]
@@ -31,12 +33,11 @@ FORMATS = {
 }
 
 
+#: The formats that NetworkX reads, by the ending of a file's name, and its functions. They are not written.
+_NETWORKX = {".graphml": "read_graphml", ".gml": "read_gml", ".gexf": "read_gexf", ".net": "read_pajek"}
+
 #: Readers of other formats, by the ending of a file's name. All functions accept the results of these readers.
 _OTHER_READERS = {
-    ".graphml": "networkx.read_graphml",
-    ".gml": "networkx.read_gml",
-    ".gexf": "networkx.read_gexf",
-    ".net": "networkx.read_pajek",
     ".adjlist": "networkx.read_adjlist",
     ".xlsx": "pandas.read_excel",
     ".parquet": "pandas.read_parquet",
@@ -83,7 +84,7 @@ def format_of(path: str | os.PathLike[str]) -> str:
 
 
 def read(
-    path: str | os.PathLike[str],
+    path: Any,
     semiring: Semiring | str | None = None,
     *,
     dtype: Any = None,
@@ -92,14 +93,18 @@ def read(
     header: bool | None = None,
     weight: str | None = None,
     columns: tuple[str, str] | None = None,
+    encoding: str | None = None,
+    decimal: str = ".",
     sparse: bool | None = None,
 ) -> Network:
     """Read a network from a file: its (n, n) matrix over ``semiring``, and the names of the vertices in the file.
 
     Parameters
     ----------
-    path : str or path-like
-        A file that ends in one of `FORMATS`, plain or (text) with .gz. "-" reads an edge list from standard input.
+    path : str, path-like, file or bytes
+        The name of a file that ends in one of `FORMATS`, or in .graphml, .gml, .gexf or .net, which NetworkX reads.
+        Text may also end in .gz. "-" is standard input. Or an open file of bytes or text, `io.StringIO`, or bytes.
+        Without a name its format is ``format``, by default an edge list.
     semiring : Semiring or str, optional
         A semiring or the name of one. Its zero fills the entries without an edge. The default is min-plus.
     dtype : dtype, optional
@@ -107,17 +112,22 @@ def read(
         nearest dtype on which the semiring is defined.
     directed : bool, optional
         False takes each edge in both directions. The default is the direction of the edges in the file: most formats
-        list directed edges, and node-link and symmetric Matrix Market files say which they are.
+        list directed edges. Node-link files, symmetric Matrix Market files, the column Type of Gephi, and the line
+        ``% sym`` of KONECT say which are undirected.
     format : str, optional
         One of the values of `FORMATS`, which overrides the ending of the name.
     header : bool, optional
         Whether the first line of an edge list names the columns. The default None detects a header by its titles. It
-        raises `FormatError` if the line may also be an edge with a mistyped weight.
+        raises `FormatError` if the line may also be an edge.
     weight : str, optional
-        The title of the column that holds the weights of an edge list, or their key in a node-link file. With
+        The title of the column that holds the weights of an edge list, or their key in a graph file. With
         ``header=False`` columns are named by their numbers, "1" for the first.
     columns : tuple of str, optional
         The titles or numbers of the columns in which the edges of an edge list begin and end.
+    encoding : str, optional
+        The encoding of a text file, by default UTF-8.
+    decimal : str, default "."
+        The mark of decimals in an edge list, "." or ",".
     sparse : bool, optional
         Whether the matrix of a file that lists edges is a `scipy.sparse.csr_array`, which stores the edges alone. By
         default it is if there are more than 4,096 vertices, and at most n²/16 edges.
@@ -134,6 +144,10 @@ def read(
         file and the line.
     DTypeError, OSError, TooLargeError
         The semiring does not have the dtype, the file cannot be read, or the matrix does not fit in the memory.
+    MissingExtraError
+        NetworkX is not installed, and the format needs it.
+    TypeError, ValueError
+        An argument is of the wrong kind, or ``directed=True`` is given for undirected edges.
 
     Notes
     -----
@@ -141,45 +155,79 @@ def read(
     than once combine by ⊕. In a dense matrix every entry is an element of the semiring. Nothing is unpickled. Time
     O(size of the file), memory some 100 bytes an edge, and n² elements for a dense matrix.
     """
-    content, title = _read_contents(path, format, header, weight, columns)
-    return assemble(content, as_semiring(semiring), dtype, directed=directed, title=title, sparse=sparse)
+    name = name_of(path)
+    kind = format or ("txt" if name.startswith("<") else _readable_format(name))
+    if kind not in (*FORMATS.values(), *_NETWORKX):
+        raise FormatError(f"no format is named {kind!r}: known are {', '.join(dict.fromkeys(FORMATS.values()))}")
+    _check_options(name, kind, header, weight, columns, encoding, decimal)
+    with open_binary(path) as stream:
+        content: Edges | Entries
+        if kind in ("npy", "npz"):
+            binary: BinaryIO = stream if stream.seekable() else io.BytesIO(read_all(stream, name))  # type: ignore[assignment]
+            content = (npy.read_npy if kind == "npy" else npy.read_npz)(binary, name)
+        elif kind == "mtx":
+            content = matrix_market.read_matrix_market(read_all(stream, name), name)
+        elif kind == "gr":
+            content = dimacs.read_dimacs(stream, name, encoding)
+        elif kind == "json":
+            content = node_link.read_node_link(read_all(stream, name, 10), name, weight=weight, encoding=encoding)
+        elif kind in _NETWORKX:
+            content = _read_by_networkx(stream, name, kind, weight)
+        else:
+            ends = None if columns is None else parse_title_pair(columns)
+            options: dict[str, Any] = {"weight": weight, "columns": ends, "encoding": encoding, "decimal": decimal}
+            content = edge_list.read_edge_list(stream, name, header=header, **options)
+    title = name.strip("<>") if name.startswith("<") else Path(name.removesuffix(".gz")).stem
+    return assemble(content, as_semiring(semiring or "min_plus"), dtype, directed=directed, title=title, sparse=sparse)
 
 
-def _read_contents(
-    path: str | os.PathLike[str],
-    format: str | None,  # noqa: A002
+def _readable_format(name: str) -> str:
+    """Return the format of a file that is read, which may be one of NetworkX."""
+    ending = Path(name.removesuffix(".gz")).suffix.lower()
+    return ending if ending in _NETWORKX else format_of(name)
+
+
+def _check_options(
+    name: str,
+    kind: str,
     header: bool | None,
     weight: str | None,
     columns: tuple[str, str] | None,
-) -> tuple[Edges | Entries, str]:
-    """Return the edges or the entries in a file, and the title of its network."""
-    kind, source = format or format_of(path), os.fspath(path)
-    if kind not in FORMATS.values():
-        raise FormatError(f"no format is named {kind!r}: known are {', '.join(dict.fromkeys(FORMATS.values()))}")
-    lists = kind in ("csv", "tsv", "txt")
-    titled = header is not None or columns is not None or (weight is not None and kind != "json")
-    if titled and not lists:
-        raise FormatError(f"{source}: header=, weight= and columns= are for edge lists, not for {kind}")
-    columns = None if columns is None else parse_title_pair(columns)
-    name = "<stdin>" if source == "-" else source
-    with open_binary(source) as stream:
-        result: Edges | Entries
-        if kind == "npy":
-            result = npy.read_npy(cast("BinaryIO", stream), name)
-        elif kind == "npz":
-            result = npy.read_npz(cast("BinaryIO", stream), name)
-        elif kind == "mtx":
-            result = matrix_market.read_matrix_market(stream.read(), name)
-        elif kind == "gr":
-            result = dimacs.read_dimacs(stream, name)
-        elif kind == "json":
-            result = node_link.read_node_link(stream.read(), name, weight=weight)
-        else:
-            mark = "\t" if kind == "tsv" else None
-            reading: dict[str, Any] = {"header": header, "weight": weight, "columns": columns}
-            result = edge_list.read_edge_list(stream, name, delimiter=mark, **reading)
-    return result, _file_title(source)
+    encoding: str | None,
+    decimal: str,
+) -> None:
+    """Raise an error for options that do not apply to a format."""
+    if not isinstance(weight, str | None):
+        raise TypeError(f"weight= is the title of the column of weights in a file, such as 'km', not {weight!r}")
+    if decimal not in (".", ","):
+        raise ValueError(f"decimal= is '.' or ',', not {decimal!r}")
+    is_list = kind in ("csv", "tsv", "txt")
+    if not is_list and (header is not None or columns is not None or decimal != "."):
+        raise FormatError(f"{name}: header=, columns= and decimal= are for edge lists, not for {kind.strip('.')}")
+    if weight is not None and not (is_list or kind == "json" or kind in _NETWORKX):
+        raise FormatError(f"{name}: weight= is for edge lists and graph files, not for {kind}")
+    if encoding is not None and not (is_list or kind in ("json", "gr")):
+        raise FormatError(f"{name}: encoding= is for edge lists, .gr and .json, not for {kind.strip('.')}")
 
 
-def _file_title(source: str) -> str:
-    return "stdin" if source == "-" else Path(source.removesuffix(".gz")).stem
+def _read_by_networkx(stream: IO[bytes], name: str, kind: str, weight: str | None) -> Edges:
+    """Return the edges of a file that NetworkX reads."""
+    try:
+        import networkx as nx
+    except ImportError:
+        raise MissingExtraError("NetworkX", "networkx", f"reading {kind}") from None
+    content = read_all(stream, name, 10)
+    try:
+        graph = getattr(nx, _NETWORKX[kind])(io.BytesIO(content))
+    except Exception as error:  # whatever a damaged file makes of its parser
+        if kind == ".gml" and "label" in str(error):  # nodes that have an id alone
+            try:
+                return edges_of_graph(nx.read_gml(io.BytesIO(content), label="id"), weight)
+            except nx.NetworkXError:
+                pass
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise FormatError(f"{name}: NetworkX cannot read it: {reason[:200]}") from None
+    try:
+        return edges_of_graph(graph, weight)
+    except DTypeError as error:
+        raise FormatError(f"{name}: {error}") from None

@@ -1,25 +1,21 @@
-"""Provide the functions of all text formats: numbered lines, numbers as text, and the places that messages name."""
+"""Provide the functions of all text formats: numbers as text, the entries that a file lists, and their places."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from semiring.advice import option
-from semiring.arrays.bits import BitMatrix
+from semiring.arrays.sparse import is_sparse, stored_entries
 from semiring.errors import FormatError
 
 __all__ = [
-    "DAMAGED",
-    "EMPTY",
-    "NOT_UTF_8",
     "ProgressMatrix",
     "as_array",
     "count_listed",
-    "decode_lines",
     "edge_chunks",
     "is_count",
     "is_exact",
@@ -31,41 +27,19 @@ __all__ = [
 ]
 
 
-#: The remedy for a file that is shorter than its format requires, or whose bytes have changed.
-DAMAGED = "copy or download the file again, or write it again from its source"
-
-#: The message for a file without bytes, with its remedy.
-EMPTY = "the file is empty, 0 bytes: write it again, or give another file"
-
-NOT_UTF_8 = "not UTF-8 text: save it as UTF-8, as by iconv -f LATIN1 -t UTF-8 (or -f UTF-16)"
-
-
-def decode_lines(lines: Iterable[bytes], source: str) -> Iterator[tuple[int, str]]:
-    """Yield the number of each line, from 1, and its text without line end and byte-order mark.
-
-    Raises `FormatError` for a line that is not UTF-8 or holds a zero byte.
-    """
-    for number, line in enumerate(lines, 1):
-        try:
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError:
-            raise FormatError(f"{source}:{number}: {NOT_UTF_8}") from None
-        if "\0" in text:
-            raise FormatError(f"{source}:{number}: holds a zero byte, so it is no text")
-        yield number, text.rstrip("\r\n")
-
-
 def is_count(text: str) -> bool:
     """Return whether the text is a count: at most 19 decimal digits, which 64 bits hold."""
     return text.isdecimal() and len(text) < 20
 
 
-def parse_number(text: str) -> int | float:
+def parse_number(text: str, decimal: str = ".") -> int | float:
     """Return the integer of at most 64 bits, or the float, that a text in a file stands for.
 
-    Raises `ValueError` with the reason for any other text. Python's digit separators are not allowed, and a number
-    beyond float64 is an error, never ∞.
+    ``decimal`` separates the digits of a fraction. Raises `ValueError` with the reason for any other text. Python's
+    digit separators are not allowed, and a number beyond float64 is an error, never ∞.
     """
+    if decimal != ".":
+        text = "" if "." in text else text.replace(decimal, ".")
     try:
         if "_" in text:
             raise ValueError
@@ -105,10 +79,10 @@ def as_array(numbers: Sequence[int | float], locate: Callable[[int], str]) -> np
     return array
 
 
-def is_number(text: str) -> bool:
+def is_number(text: str, decimal: str = ".") -> bool:
     """Return whether `parse_number` accepts a text."""
     try:
-        parse_number(text)
+        parse_number(text, decimal)
     except ValueError:
         return False
     return True
@@ -163,12 +137,20 @@ class ProgressMatrix:
 
 
 def listed_entries(
-    matrix: np.ndarray[Any, Any] | BitMatrix, zero: Any
+    matrix: Any, zero: Any
 ) -> Iterator[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
     """Yield the rows, columns and values of all entries that a file lists, row by row, in parts of bounded size.
 
     These are the entries that differ from ``zero``. If zero is 0.0, -0.0 is such an entry, because its bits differ.
     """
+    if is_sparse(matrix):
+        all_rows, all_columns, all_values = stored_entries(matrix)
+        for start in range(0, len(all_rows), 2**16):
+            part = slice(start, start + 2**16)
+            rows, columns, values = all_rows[part], all_columns[part], all_values[part]
+            other = values != zero
+            yield rows[other], columns[other], values[other]
+        return
     packed = hasattr(matrix, "words")  # a `ProgressMatrix` forwards the attribute
     height = max(1, (2**21 if packed else 2**16) // max(1, len(matrix)))
     for start in range(0, len(matrix), height):
@@ -185,14 +167,12 @@ def listed_entries(
         yield rows + start, columns, block[rows, columns]
 
 
-def count_listed(matrix: np.ndarray[Any, Any] | BitMatrix, zero: Any) -> int:
+def count_listed(matrix: Any, zero: Any) -> int:
     """Return how many entries a file lists."""
     return sum(rows.size for rows, _, _ in listed_entries(matrix, zero))
 
 
-def edge_chunks(
-    matrix: np.ndarray[Any, Any] | BitMatrix, zero: Any
-) -> Iterator[tuple[list[int], list[int], np.ndarray[Any, Any]]]:
+def edge_chunks(matrix: Any, zero: Any) -> Iterator[tuple[list[int], list[int], np.ndarray[Any, Any]]]:
     """Yield the parts of `listed_entries`, with rows and columns as lists."""
     for rows, columns, values in listed_entries(matrix, zero):
         yield rows.tolist(), columns.tolist(), values

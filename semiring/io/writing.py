@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, BinaryIO, cast
 
@@ -11,16 +12,17 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
-from semiring.algebra.expressions.tree import is_floating
+from semiring.algebra.expressions.tree import is_floating, is_half
 from semiring.algorithms.progress import Progress, as_progress
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.labels import is_edge_frame, is_frame, is_graph, labelled_square
 from semiring.arrays.operands import as_host_operand, as_matrix, require_real_numbers
+from semiring.arrays.sparse import is_sparse, stored_entries
 from semiring.errors import DomainError, FormatError, ShapeError
 from semiring.io import dimacs, edge_list, matrix_market, node_link, npy
 from semiring.io.atomic import atomic_file
 from semiring.io.graphs import as_network
-from semiring.io.network import Network, convert_network, count_vertices, is_directed
+from semiring.io.network import Network, compress, convert_network, count_vertices, is_directed
 from semiring.io.reading import format_of
 from semiring.io.text import ProgressMatrix
 from semiring.kernels.contract import NO_PREDECESSOR
@@ -68,7 +70,8 @@ def write(
 
     Notes
     -----
-    .npy and .npz hold the matrix as it is, and of a `BitMatrix` one byte an entry. .npz compresses these bytes: it
+    A sparse matrix or network is written without n² memory, except to .npy. .npz holds it as SciPy's csr. .npy and .npz
+    hold any other matrix as it is, and of a `BitMatrix` one byte an entry. .npz compresses these bytes: it
     takes 4 s for 30,000² entries of which few are True, and .csv lists these in 0.1 s. The other formats list the
     entries that differ from the semiring's zero, and also -0.0 if the zero is 0.0. They store no other "no edge". For
     an undirected network .json has each edge once.
@@ -96,13 +99,16 @@ def write(
     named = semiring is not None
     semiring = as_semiring("min_plus" if semiring is None else semiring)
     array = _host_matrix(matrix, semiring, kind)
+    if is_sparse(array):
+        rows, columns, values = stored_entries(array)
+        array = compress(array.shape[0], rows, columns, values.copy(), semiring)[0]
     n = count_vertices(array.shape, "the matrix")
     if not named and kind not in ("npy", "npz"):
         _refuse_other_zeros(array)
     checked = _check_names(names, n)
     zero = semiring.zero_for(array.dtype)
     tell, passes = as_progress(progress, "writing"), 1 if kind in ("npy", "npz", "json") else 2
-    if tell is not None and kind not in ("npy", "npz"):
+    if tell is not None and kind not in ("npy", "npz") and not is_sparse(array):
         array = cast("Any", ProgressMatrix(array, tell, passes))
 
     def fill(stream: BinaryIO) -> None:
@@ -125,7 +131,9 @@ def write(
         tell(passes * n, passes * n)
 
 
-def _refuse_other_zeros(array: np.ndarray[Any, Any]) -> None:
+def _refuse_other_zeros(array: Any) -> None:
+    if is_sparse(array):
+        array = array.data
     if is_floating(array.dtype) and (places := np.argwhere(np.isneginf(array))).size:
         index = ", ".join(map(str, places[0].tolist()))
         raise DomainError(
@@ -186,6 +194,8 @@ def _host_matrix(matrix: Any, semiring: Semiring, kind: str) -> Any:
     if isinstance(matrix, BitMatrix) and not matrix.on_device and kind not in ("npy", "npz"):
         return matrix
     on_host = as_host_operand(matrix, "the matrix")
+    if is_sparse(on_host) and kind != "npy" and not is_half(on_host.dtype):
+        return on_host
     require_real_numbers(on_host, "the matrix")
     plain = isinstance(on_host, np.ndarray | list | tuple) and not isinstance(on_host, np.ma.MaskedArray)
     return np.asarray(on_host) if plain else as_matrix(on_host, semiring, name="the matrix")
@@ -198,7 +208,7 @@ def _check_names(names: Sequence[str] | None, n: int) -> Sequence[str] | None:
     if len(texts) != n:
         raise ShapeError(f"{len(texts)} names for {n} vertices")
     if len(set(texts)) < n:
-        twice = next(text for place, text in enumerate(texts) if text in texts[:place])
+        twice = next(text for text, count in Counter(texts).items() if count > 1)
         raise ShapeError(f"the name {twice!r} was given to two vertices: names must differ")
     return texts
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import mmap
 import os
-import threading
 from dataclasses import dataclass
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from semiring.errors import DTypeError, FormatError, ShapeError, StorageError
+from semiring.io.npy import PARSER_LOCK, read_header
 from semiring.out_of_core.disk import File, FileRows
 
 __all__ = ["StoredMatrix", "as_stored", "header", "is_npy_name", "new_file", "release_pages"]
@@ -18,7 +18,6 @@ __all__ = ["StoredMatrix", "as_stored", "header", "is_npy_name", "new_file", "re
 Array: TypeAlias = Any
 
 _WRITABLE = ("r+", "w+")
-_PARSER_LOCK = threading.Lock()  # headers are Python literals, and CPython 3.11 may fail if two threads parse literals
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ class StoredMatrix:
         """Return the caller's array, or for a name a read-only map of the file."""
         if isinstance(self.argument, np.ndarray):
             return self.argument
-        with _PARSER_LOCK:
+        with PARSER_LOCK:
             return np.load(self.path, mmap_mode="r")
 
     def view(self) -> Array:
@@ -127,7 +126,7 @@ def header(matrix: StoredMatrix) -> bytes:
 def _stored_by_name(path: str | bytes, argument_name: str, argument: Any) -> StoredMatrix:
     name = os.fsdecode(path)
     with open(name, "rb") as stream:
-        shape, is_column_major, dtype = _read_header(stream, name)
+        shape, is_column_major, dtype = read_header(stream, name)
         start = stream.tell()
     matrix = _validate_square(
         name, start, shape, dtype, is_column_major, os.access(name, os.W_OK), argument_name, argument
@@ -135,23 +134,6 @@ def _stored_by_name(path: str | bytes, argument_name: str, argument: Any) -> Sto
     if os.path.getsize(name) < matrix.start + matrix.size:
         raise FormatError(f"{name} is shorter than its {matrix.n} × {matrix.n} entries of {matrix.dtype}")
     return matrix
-
-
-def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    try:
-        version = np.lib.format.read_magic(stream)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        with _PARSER_LOCK:
-            shape, is_column_major, dtype = read(stream)
-    except (ValueError, TypeError, SyntaxError, EOFError) as error:
-        raise FormatError(
-            f"{name}: not an .npy file, or the result of a run that has not finished ({str(error).splitlines()[0]}); "
-            "read other files by "
-            "`semiring.io.read`"
-        ) from None
-    if dtype.hasobject:
-        raise FormatError(f"{name}: holds Python objects, which are never loaded (they could run code)")
-    return shape, is_column_major, dtype
 
 
 def _stored_by_map(argument: Any, name: str) -> StoredMatrix:

@@ -498,7 +498,7 @@ def test_files_and_maps_that_cannot_be_served(rng, path):
     with pytest.raises(ValueError, match="C and Fortran"):
         sr.closure(path, out=np.load(other, mmap_mode="r+"), memory=200_000)
     other.write_bytes(b"1,2\n3,4\n")
-    with pytest.raises(FormatError, match=r"not an .npy file"):
+    with pytest.raises(FormatError, match=r"not a .npy file"):
         sr.closure(other, memory=200_000)
     with pytest.raises(FileNotFoundError):
         sr.closure(path.with_name("nothing.npy"), memory=200_000)

@@ -533,7 +533,7 @@ def test_json_of_rankings_and_of_all_pairs(run, towns):
 
 
 def test_json_of_all_pairs_has_its_keys_where_there_is_none_of_them(run, towns):
-    (towns / "empty.csv").write_text("")
+    (towns / "empty.csv").write_text("source,target,weight\n")
     for name, there in (("towns.csv", {"farthest", "mean"}), ("empty.csv", set())):
         found = json_of(run, "paths", name)
         assert {key: found[key] is not None for key in ("farthest", "mean", "diameter", "radius", "center")} == {
@@ -746,7 +746,7 @@ def test_messages_advise_options_of_the_command():
         ),
         (["closure", "towns.csv", "-s", "min_puls"], "Did you mean 'min_plus'?"),
         (["paths", "towns.csv", "-s", "max_min"], "did you mean --kind shortest|longest|widest|reliable? In other"),
-        (["closure", "square.csv"], "numpy.save('matrix.npy', numpy.loadtxt('square.csv', delimiter=','))"),
+        (["closure", "square.csv"], "A text file is a list of edges: give a matrix as .npy, by numpy.save"),
         (
             ["paths", "towns.csv", "--predecessors", "-"],
             "-: write predecessors to an .npy or .npz file, or to an edge list",
@@ -818,7 +818,7 @@ def test_bad_input_is_one_line_and_exit_code_2(run, towns, words, message):
     (towns / "square.csv").write_text("0,1,2,3\n1,0,5,6\n2,5,0,1\n3,6,1,0\n")
     (towns / "two.csv").write_text("from,to,km,min\na,b,1,2\n")
     (towns / "apart.csv").write_text("package,needs\na,b\nb,c\n")
-    (towns / "empty.csv").write_text("")
+    (towns / "empty.csv").write_text("source,target,weight\n")
     (towns / "bad.csv").write_text("a,b,1\nb,c,x\n")
     assert message in failure(run, *words)
 

@@ -128,7 +128,7 @@ CSR = {
         ({"indptr": np.array([[0, 1, 2]])}, r"'indptr' is int64 \(1, 3\)"),
         ({"data": np.array(["a", "b"])}, "holds <U1, not real numbers"),
         ({"data": np.zeros(3)}, "damaged"),
-        ({"shape": np.array([2**40, 2**40])}, "damaged|indptr"),
+        ({"shape": np.array([2**30, 2**30])}, "damaged|indptr"),
         ({"shape": np.array([2, -2])}, "'shape' is int64 .*, and two numbers"),
         ({"shape": np.array([2.0, 2.0])}, "'shape' is float64"),
         ({"format": np.array(b"xyz")}, "the sparse format is 'xyz', and known are csr"),
@@ -174,11 +174,10 @@ def test_a_sparse_file_of_any_format_reads_back(tmp_path):
         ("coordinate real", "1 2 3,5", r":4: '1 2 3,5'"),
         ("coordinate real", "1 2 3.5abc", r":4: '1 2 3\.5abc'"),
         ("coordinate real", "1 2 3.5 7", r":4: '1 2 3\.5 7'"),
-        ("coordinate real", "1 2 1.5D+3", r":4: '1 2 1\.5D\+3'"),
         ("coordinate real", "1 2", r":4: '1 2'"),
         ("coordinate pattern", "1 2 7", r":4: '1 2 7', and a row, a column are expected"),
-        ("coordinate real", "1 2 1e999", r":4: 1e999 is beyond the range of float64"),
-        ("coordinate real", f"1 2 {'9' * 400}", r":4: 9+ is beyond the range of float64"),
+        ("coordinate real", "1 2 1e999", r"entry \(1, 2\): the weight, or another one, is beyond the range of float64"),
+        ("coordinate real", f"1 2 {'9' * 400}", r"entry \(1, 2\): .* is beyond the range of float64"),
     ],
 )
 def test_lines_of_matrix_market_files_are_read_to_their_end(header, line, message, tmp_path):
