@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         arguments = build_parser().read(argv)
         with use_spelling(arguments.command.spelling), Compilations(), warnings.catch_warnings():
-            warnings.showwarning = _warn
+            warnings.showwarning = _WarningPrinter()
             code = int(arguments.run(arguments))
         _flush()  # so that a closed pipe raises here, not at exit
     except SystemExit as exit_:  # argparse: --help, --version, wrong usage
@@ -58,11 +58,18 @@ def describe(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _warn(message: Warning | str, *_: object, **__: object) -> None:
-    """Print a warning of the library without the line of its own code."""
-    from semiring.cli.common import remove_control_characters
+class _WarningPrinter:
+    """Print each warning of the library once, without the line of its own code."""
 
-    print(f"semiring: warning: {remove_control_characters(str(message))}", file=sys.stderr)
+    def __init__(self) -> None:
+        self._printed = set[str]()
+
+    def __call__(self, message: Warning | str, *_: object, **__: object) -> None:
+        from semiring.cli.common import remove_control_characters
+
+        if str(message) not in self._printed:  # a command may compute with one matrix twice
+            self._printed.add(str(message))
+            print(f"semiring: warning: {remove_control_characters(str(message))}", file=sys.stderr)
 
 
 def _fail(message: str, code: int) -> int:

@@ -155,8 +155,10 @@ def load(arguments: argparse.Namespace, semiring: Semiring, *, sparse: bool = Fa
     """
     source: str = arguments.input
     if source in NETWORKS and not os.path.exists(source):
-        if any(option is not None for option in (arguments.header, arguments.weight, arguments.columns)):
-            raise SemiringError(f"--header, --weight and --columns are for files, and {source} comes with the library")
+        reading = ("header", "weight", "columns", "encoding", "decimal")
+        if any(getattr(arguments, option) is not None for option in reading):
+            names = ", ".join(f"--{option}" for option in reading)
+            raise SemiringError(f"{names} are for files, and {source} comes with the library")
         network = load_network(source, semiring, dtype=arguments.dtype)
         if not arguments.directed:
             network = replace(network, matrix=symmetrize(network.matrix, semiring), directed=False)
@@ -173,6 +175,8 @@ def load(arguments: argparse.Namespace, semiring: Semiring, *, sparse: bool = Fa
             header=arguments.header,
             weight=arguments.weight,
             columns=arguments.columns,
+            encoding=arguments.encoding,
+            decimal=arguments.decimal or ".",
         )
     if not (semiring.tropical or semiring.name in ("max_min", "min_max")):
         network = replace(network, unit="")  # a product of lengths is no length

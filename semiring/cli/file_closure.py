@@ -16,7 +16,16 @@ from semiring.errors import DTypeError, SemiringError
 __all__ = ["find_network_options", "reject_network_options", "run_on_file"]
 
 #: The options for networks that are read or drawn, by name. They do not apply to a matrix that stays in its file.
-_NETWORK_OPTIONS = {"dtype": None, "directed": True, "header": None, "weight": None, "columns": None, "plot": None}
+_NETWORK_OPTIONS = {
+    "dtype": None,
+    "directed": True,
+    "header": None,
+    "weight": None,
+    "columns": None,
+    "encoding": None,
+    "decimal": None,
+    "plot": None,
+}
 
 
 def find_network_options(arguments: argparse.Namespace) -> list[str]:

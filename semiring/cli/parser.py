@@ -174,7 +174,10 @@ def _runner(command: str) -> object:
 
     def run(arguments: argparse.Namespace) -> int:
         from semiring.cli.common import Report
+        from semiring.distributed.launcher import is_first
 
+        if command != "closure" and not is_first():  # only closures share their work among processes
+            return 0
         with Report(getattr(arguments, "output", None), as_json=arguments.json) as report:
             return int(import_module(f"semiring.cli.{command}").run(arguments, report))
 
@@ -356,6 +359,10 @@ def _add_input(parser: argparse.ArgumentParser) -> None:
         metavar=("SOURCE", "TARGET"),
         help="the titles of the columns of an edge list that hold the vertices; with --no-header, columns (also of "
         "--weight) are numbered from 1",
+    )
+    reading.add_argument("--encoding", metavar="NAME", help="the encoding of a text file (default: utf-8)")
+    reading.add_argument(
+        "--decimal", choices=(".", ","), help="the mark of decimals in an edge list (default: a point)"
     )
     header = reading.add_mutually_exclusive_group()
     header.add_argument(

@@ -94,9 +94,9 @@ def read_all(stream: IO[bytes], source: str, factor: int = 2) -> bytes:
 
 
 def decode(content: bytes, source: str, encoding: str | None = None) -> str:
-    """Return the text of a file or of a line without its byte-order mark. Raises `FormatError` for other bytes."""
+    """Return the text of a file or of a line. Raises `FormatError` for other bytes."""
     try:
-        text = content.decode(encoding or "utf-8").removeprefix("\ufeff")
+        text = content.decode(encoding or "utf-8")
     except LookupError:
         raise FormatError(f"{option('encoding', encoding)}: Python knows no encoding of this name") from None
     except UnicodeDecodeError:
@@ -122,6 +122,7 @@ def decode_lines(stream: IO[bytes], source: str, encoding: str | None = None) ->
         number += 1
         if len(line) > _MAX_LINE:
             raise TooLargeError(f"{source}:{number}: a line of more than {_MAX_LINE:,} bytes lists no edge")
-        yield number, decode(line, f"{source}:{number}", encoding).rstrip("\r\n")
+        text = decode(line, f"{source}:{number}", encoding).rstrip("\r\n")
+        yield number, text.removeprefix("\ufeff") if number == 1 else text
     if not number:
         raise FormatError(f"{source}: {EMPTY}")

@@ -30,7 +30,7 @@ def read_node_link(content: bytes, source: str, *, weight: str | None = None, en
     The name of a vertex is its ``id``, as in NetworkX: a text, a number, or a tuple for a list. An id that is an object
     becomes its JSON text. If all ids are integers, the vertices come in numerical order, else in the order of the file.
     """
-    text = decode(content, source, encoding)
+    text = decode(content, source, encoding).removeprefix("\ufeff")
     try:
         document = json.loads(text, parse_float=_parse_float, parse_int=_parse_integer, object_pairs_hook=_make_object)
     except json.JSONDecodeError as error:

@@ -764,7 +764,7 @@ def test_messages_advise_options_of_the_command():
         (["closure", "towns.csv", "--threads", "0"], "argument --threads: 0 is not a number of threads"),
         (["closure", "towns.csv", "--threads", "x"], "argument --threads: x is not a number of threads"),
         (["closure", "towns.csv", "-s", "boolean", "--dtype", "float64"], "boolean is not defined on float64"),
-        (["closure", "us-flights", "--header"], "--header, --weight and --columns are for files"),
+        (["closure", "us-flights", "--header"], "--header, --weight, --columns, --encoding, --decimal are for files"),
         (
             ["closure", "towns.csv", "--weight", "money"],
             "towns.csv:1: no column is named 'money': there are from",
@@ -1377,3 +1377,31 @@ def test_a_device_that_is_not_there(run, towns):
         pytest.skip("there is a GPU")
     for command in ("closure", "paths"):
         assert re.search("CuPy|an NVIDIA GPU", failure(run, command, "towns.csv", "--device", "cuda"))
+
+
+@pytest.mark.filterwarnings("always")
+def test_a_warning_is_printed_once(run, towns):
+    A = np.zeros((5, 5))
+    A[0, 1] = 3
+    np.save(towns / "zeros.npy", A)
+    for words in (["--from", "0", "--to", "2"], []):
+        _, _, err = run("paths", "zeros.npy", *words)
+        assert err.count("semiring: warning:") == 1
+
+
+def test_one_process_of_mpiexec_prints_paths(run, towns, monkeypatch):
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "2")
+    for rank, printed in (("0", True), ("1", False)):
+        monkeypatch.setenv("OMPI_COMM_WORLD_RANK", rank)
+        code, out, _ = run("paths", "us-flights", "--from", "ADK", "--to", "STX")
+        assert (code, bool(out)) == (0, printed)
+
+
+def test_encodings_and_decimal_commas_of_the_command(run, towns):
+    (towns / "latin.csv").write_bytes("Ulm;Köln;3,5\n".encode("latin-1"))
+    code, out, _ = run("paths", "latin.csv", "--encoding", "latin-1", "--decimal", ",", "--from", "Ulm")
+    assert code == 0
+    assert "Köln  3.5" in out
+    assert "pass --encoding latin-1" in failure(run, "paths", "latin.csv")
+    (towns / "comma.csv").write_text("Ulm;Bonn;3,5\n")
+    assert "pass --decimal ," in failure(run, "paths", "comma.csv")

@@ -20,6 +20,7 @@ import warnings
 import zipfile
 from pathlib import Path
 
+import networkx as nx
 import numpy as np
 import scipy.sparse as sp
 
@@ -79,6 +80,9 @@ def valid_files(kind: str) -> list[bytes]:
         return [b"name,x,y,label\n0,1.5,2,a\n1,3,4,b\n", b"id\tlongitude\tlatitude\n0\t8.5\t47\n"]
     if kind == "gr":
         return [write_to_bytes("seed.gr", MATRIX), write_to_bytes("seed.gr", whole)]
+    if kind in ("graphml", "gml"):
+        graph = sr.Network(np.where(np.isfinite(MATRIX), MATRIX, INF), names=NAMES).to_networkx()
+        return [save_to_bytes(lambda stream, held: getattr(nx, f"write_{kind}")(held, stream), graph)]
     quoted = ["a,b", 'say "x"', "#5", "d e"]
     files = [write_to_bytes(f"seed.{kind}", MATRIX, names=NAMES), write_to_bytes(f"seed.{kind}", whole)]
     return [*files, write_to_bytes(f"seed.{kind}", MATRIX, names=quoted), b"Ulm Kiel\nKiel Jena\n", b"0;1;2.5\n1;2;3\n"]
@@ -200,7 +204,27 @@ def read_weights(kind: str, content: bytes) -> dict[tuple[str, str], object] | N
                 if not held.get("directed", False):
                     add(edge["target"], edge["source"], edge["weight"])
             return found
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError, UnicodeDecodeError):
+        if kind in ("npy", "npz"):
+            held = np.load(io.BytesIO(content))
+            array, names = (held, None) if kind == "npy" else (held["matrix"], held.get("names"))
+            if array.dtype.kind not in "iuf":
+                return None
+            top = np.iinfo(array.dtype).max if array.dtype.kind == "i" else INF
+            for (i, j), weight in np.ndenumerate(array):
+                if weight != top:
+                    found[(str(i), str(j)) if names is None else (str(names[i]), str(names[j]))] = weight.item()
+            return found
+        if kind in ("csv", "tsv"):
+            text, mark = content.decode(), "," if kind == "csv" else "\t"
+            first, *lines = text.split("\n")
+            if first != mark.join(("source", "target", "weight")) or set('"#%\r\f\v\x1c\x1d\x1e\x85') & set(text):
+                return None
+            for line in filter(str.strip, lines):
+                tail, head, weight = (field.strip() for field in line.split(mark))
+                if head:
+                    add(tail, head, number(weight))
+            return found
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, UnicodeDecodeError, zipfile.BadZipFile):
         return None
     return None
 
@@ -274,7 +298,7 @@ def main(kind: str, count: int, seed: int) -> dict[str, object]:
             network = None
             failures.append(f"{type(error).__name__}: {error} for {given[:300]!r}, dtype={dtype}")
         slowest = max(slowest, time.perf_counter() - began)
-        if plain in ("gr", "mtx", "json") and kind == plain and network is not None and dtype != "int16":
+        if kind == plain and network is not None and dtype != "int16":
             edges = read_weights(plain, given)
             if edges is not None:
                 compared += 1
