@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.expressions.tree import is_floating
+from semiring.algebra.operations import numpy_dtype
 from semiring.kernels.contract import NO_PREDECESSOR
 from semiring.testing.arithmetic import (
     check_equal,
@@ -65,13 +66,18 @@ def check_product(A: Any, B: Any, C: Any, semiring: Semiring | str | None = None
     Raises
     ------
     AssertionError
-        If an entry is wrong. The message names the first one and their number.
+        If an entry is wrong. The message names the first one and their number. Or if C has another dtype than the
+        common dtype of A and B.
 
     Notes
     -----
     The cost is O(m·n·k).
     """
     semiring = as_semiring(semiring)
+    if all(hasattr(array, "dtype") for array in (A, B, C)):
+        given, common = numpy_dtype(C.dtype), np.result_type(numpy_dtype(A.dtype), numpy_dtype(B.dtype))
+        if semiring.supports(common) and given != common:
+            raise AssertionError(f"C has dtype {given}, but a product of {A.dtype} and {B.dtype} has dtype {common}")
     A, B, C = to_dense(A, semiring), to_dense(B, semiring), to_dense(C, semiring)
     expected, scale = multiply(A, B, semiring)
     if rtol is None:

@@ -422,3 +422,11 @@ def test_paths_and_networks_are_checked_as_they_are():
     found.matrix[0, 2] = 8
     with pytest.raises(AssertionError, match=r"D\[0, 2\] = 8.0 exceeds"):
         check_shortest_paths(network, found)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "bool"])
+def test_a_product_of_another_dtype_is_refused(dtype):
+    A = np.array([[0.0, 1], [1, 0]])
+    check_product(A, A, sr.matmul(A, A))
+    with pytest.raises(AssertionError, match=f"C has dtype {dtype}, but a product of float64 and float64 has dtype"):
+        check_product(A, A, sr.matmul(A, A).astype(dtype))
