@@ -544,8 +544,8 @@ class Semiring:
         ----------
         dtype : dtype, str or None
             The dtype whose rounding is measured. The default is the widest float dtype of the semiring.
-        **options : int or bool
-            ``samples``, ``seed`` and ``suggest`` of `semiring.algebra.verify.check_axioms`.
+        **options : int, float or bool
+            ``samples``, ``seed``, ``suggest`` and ``seconds`` of `semiring.algebra.verify.check_axioms`.
 
         Returns
         -------

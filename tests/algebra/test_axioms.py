@@ -8,6 +8,7 @@ import random
 import re
 import subprocess
 import sys
+import time
 from fractions import Fraction
 from importlib import import_module
 
@@ -800,3 +801,23 @@ def test_decimals_agree_with_floats(text):
             expected = float(tree.evaluate({"x": np.float64(x), "y": np.float64(y)}, np.dtype(float)))
         found = float(numbers.evaluate(tree, {"x": numbers.constant(x), "y": numbers.constant(y)}))
         assert found == pytest.approx(expected, nan_ok=True), (x, y)
+
+
+@pytest.mark.full
+def test_a_budget_ends_the_proofs_and_the_report_says_what_was_proved():
+    rational = define("max(x, y)", "x * y / (x * y + (1 - x) * (1 - y))", 0, 1, "[0, 1]")
+    start = time.perf_counter()
+    report = rational.check_axioms(seconds=0)
+    assert time.perf_counter() - start < 0.5 * measure(rational.check_axioms)
+    assert report["add_commutative"].outcome == "sampled"
+    assert "the budget of time is spent" in str(report)
+    refuted = define("max(x, y)", "x * y - x", 0, 1, "[0, 1]").check_axioms(seconds=0).refuted
+    assert {verdict.law.key for verdict in refuted} >= {"mul_neutral", "mul_associative"}, "simple elements are tried"
+    with pytest.raises(ValueError, match="seconds is -1: it must be a number from 0 up"):
+        rational.check_axioms(seconds=-1)
+
+
+def measure(function):
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -61,10 +62,16 @@ class _Decision:
 
 @dataclass
 class Effort:
-    """The number of steps of a proof over all cases of a law. The proof stops beyond fixed limits."""
+    """The number of steps of a proof over all cases of a law. It stops beyond fixed limits, and at a deadline."""
 
+    deadline: float = math.inf  # by `time.monotonic`
     decisions: int = 0
     certificates: int = 0
+
+    def check_deadline(self) -> None:
+        """Raise `UndecidedError` after the deadline."""
+        if time.monotonic() > self.deadline:
+            raise UndecidedError("the budget of time is spent")
 
 
 class _EmptyBranchError(Exception):
@@ -102,6 +109,7 @@ class Cases(Numbers):
         """
         self._decisions = []
         while True:
+            self.effort.check_deadline()
             self._position, self._constraints = 0, []
             self.point = (Fraction(0),) * self.width
             try:
@@ -171,6 +179,7 @@ class Cases(Numbers):
         return sign > 0
 
     def _new_decision(self, polynomial: Polynomial, strict: bool) -> _Decision:
+        self.effort.check_deadline()
         self.effort.decisions += 1
         if self.effort.decisions > MAX_DECISIONS:
             raise UndecidedError(f"it takes more than {MAX_DECISIONS} comparisons")

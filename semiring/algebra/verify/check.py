@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["check_axioms", "check_sums", "common_star", "derive_property"]
 
 _SAMPLES, _SEED = 500, 0
+_SECONDS = 10.0  # the default budget of `check_axioms`: the proof of any semiring of the catalogue takes under one
 _MAX_POLES = 4  # points at which a star may be infinite, and a hint still suggests a star that is NaN there
 
 #: Domains on which a refuted definition without a domain is verified again, for a hint where its laws would hold.
@@ -83,7 +85,8 @@ def check_sums(semiring: Semiring) -> AxiomReport:
 
     Kernels add the terms of a product in any order, and zeros may be among the terms.
     """
-    verdicts = [_decide_law(semiring, law, semiring.dtypes, _SAMPLES, _SEED) for law in SUM_LAWS]
+    deadline = time.monotonic() + _SECONDS
+    verdicts = [_decide_law(semiring, law, semiring.dtypes, _SAMPLES, _SEED, deadline) for law in SUM_LAWS]
     return _make_report(semiring, semiring.dtypes, _widest_dtype(semiring), verdicts)
 
 
@@ -104,7 +107,13 @@ def refute_annihilation(semiring: Semiring) -> Verdict | None:
 
 
 def check_axioms(
-    semiring: Semiring, dtype: Any = None, samples: int = _SAMPLES, seed: int = _SEED, *, suggest: bool = True
+    semiring: Semiring,
+    dtype: Any = None,
+    samples: int = _SAMPLES,
+    seed: int = _SEED,
+    *,
+    suggest: bool = True,
+    seconds: float = _SECONDS,
 ) -> AxiomReport:
     """Prove or refute each law of a semiring on its domain.
 
@@ -121,6 +130,9 @@ def check_axioms(
     suggest : bool
         Whether a refuted definition without a domain of its own is verified on the usual domains, for the hint of the
         report.
+    seconds : float
+        The budget of time. When it is spent, the remaining laws are tried on a few samples and not proved. Their
+        verdicts say so, and no domain is suggested. `math.inf` sets no limit.
 
     Returns
     -------
@@ -136,7 +148,12 @@ def check_axioms(
         The semiring is not defined on ``dtype``.
     UnknownNameError
         There is no such dtype.
+    ValueError
+        ``seconds`` is not a number from 0 up.
     """
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds >= 0:
+        raise ValueError(f"seconds is {seconds!r}: it must be a number from 0 up, or math.inf")
+    deadline = time.monotonic() + seconds
     try:
         chosen = np.dtype(dtype if dtype is not None else _widest_dtype(semiring))
     except TypeError:
@@ -145,17 +162,25 @@ def check_axioms(
     names = semiring.dtypes if dtype is None or chosen.kind == "f" else (chosen.name,)
     verdicts = []
     for law in (*AXIOMS, *(STAR_LAWS if star_of(semiring) is not None else ())):
-        verdict = _decide_law(semiring, law, names, samples, seed)
+        verdict = _decide_law(semiring, law, names, samples, seed, deadline)
         if law.key == "annihilation" and semiring.annihilates:
             verdict = _annihilation_verdict(verdict)
         if verdict and law.arity:
             verdict = replace(verdict, rounding=_measure_rounding(semiring, law, chosen, samples, seed))
         verdicts.append(verdict)
-    return _make_report(semiring, names, chosen.name, verdicts, suggest=suggest)
+    return _make_report(
+        semiring, names, chosen.name, verdicts, suggest=suggest and time.monotonic() < deadline, deadline=deadline
+    )
 
 
 def _make_report(
-    semiring: Semiring, names: tuple[str, ...], dtype: str, verdicts: list[Verdict], *, suggest: bool = True
+    semiring: Semiring,
+    names: tuple[str, ...],
+    dtype: str,
+    verdicts: list[Verdict],
+    *,
+    suggest: bool = True,
+    deadline: float = math.inf,
 ) -> AxiomReport:
     report = AxiomReport(semiring.name, repr(semiring), _describe_elements(semiring, names), dtype, tuple(verdicts))
     if not (suggest and report.refuted):
@@ -163,7 +188,10 @@ def _make_report(
     laws = [verdict.law for verdict in verdicts]
     if semiring.domain.everything:
         return replace(
-            report, **_suggest_domain(semiring, laws, _stars_undefined_at_poles(semiring) if laws[-1].starred else ())
+            report,
+            **_suggest_domain(
+                semiring, laws, _stars_undefined_at_poles(semiring) if laws[-1].starred else (), deadline
+            ),
         )
     refuted = {verdict.law.key for verdict in report.refuted}
     if refuted <= {law.key for law in STAR_LAWS}:
@@ -191,8 +219,10 @@ def _widest_dtype(semiring: Semiring) -> str:
     return "float64" if "float64" in semiring.dtypes else semiring.dtypes[0]
 
 
-def _decide_law(semiring: Semiring, law: Law, names: tuple[str, ...], samples: int, seed: int) -> Verdict:
-    """Return the verdict of the strongest method that applies, on the dtypes with these names."""
+def _decide_law(
+    semiring: Semiring, law: Law, names: tuple[str, ...], samples: int, seed: int, deadline: float = math.inf
+) -> Verdict:
+    """Return the verdict of the strongest method that applies before the deadline, on the dtypes with these names."""
     expressions = expressions_of(semiring, law)
     if acts_on_bits(*expressions):
         try:
@@ -202,7 +232,7 @@ def _decide_law(semiring: Semiring, law: Law, names: tuple[str, ...], samples: i
     kinds = {np.dtype(name).kind for name in names}
     if kinds == {"b"}:
         return dtype_verdict(semiring, law, names, samples, seed)
-    return real_verdict(semiring, law, samples, seed, integral="f" not in kinds)
+    return real_verdict(semiring, law, samples, seed, integral="f" not in kinds, deadline=deadline)
 
 
 def _annihilation_verdict(verdict: Verdict) -> Verdict:
@@ -220,7 +250,7 @@ def _measure_rounding(semiring: Semiring, law: Law, dtype: np.dtype[Any], sample
         return None
 
 
-def _suggest_domain(semiring: Semiring, laws: list[Law], stars: tuple[str, ...]) -> dict[str, Any]:
+def _suggest_domain(semiring: Semiring, laws: list[Law], stars: tuple[str, ...], deadline: float) -> dict[str, Any]:
     """Return the fields of a report that suggest a domain on which the laws of a refuted definition are proved, or {}.
 
     ``stars`` is the result of `_stars_undefined_at_poles`, and one of them is suggested if the laws need it. If the
@@ -234,7 +264,7 @@ def _suggest_domain(semiring: Semiring, laws: list[Law], stars: tuple[str, ...])
             except (AlgebraError, DTypeError, ExpressionError):  # for example where zero and one are swapped
                 continue
             unproved = [law for law in laws if law.key != "annihilation" or not candidate.annihilates]
-            if all(real_verdict(candidate, law, 0, _SEED).proved for law in unproved):
+            if all(real_verdict(candidate, law, 0, _SEED, deadline=deadline).proved for law in unproved):
                 if len(laws) > len(SUM_LAWS) and candidate.star_expression is None:
                     return {"suggested": text, "star": common_star(candidate), "is_starless": True}
                 return {"suggested": text, "star": star}

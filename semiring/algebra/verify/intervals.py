@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -27,6 +28,7 @@ __all__ = ["ScalarAlgebra", "prove", "real_verdict"]
 Violation = tuple[str, Value, tuple[Value, ...]]
 _SIMPLE = ("0", "1", "-1", "2", "1/2", "-2", "3", "1/4", "3/4", "-1/2", "5/2", "-3", "10", "1/8")
 _MAX_CORNERS = 800  # tuples of corner values that are tried on one law
+_MIN_TUPLES = 40  # tuples that are tried after the budget is spent, too
 
 
 def expressions_of(semiring: Semiring, law: Law) -> tuple[Expression, ...]:
@@ -92,33 +94,43 @@ class ScalarAlgebra:
         return None
 
 
-def real_verdict(semiring: Semiring, law: Law, samples: int, seed: int, *, integral: bool = False) -> Verdict:
-    """Return the verdict on a law over the rational (``integral``: integer) elements of the domain and ±∞."""
+def real_verdict(
+    semiring: Semiring, law: Law, samples: int, seed: int, *, integral: bool = False, deadline: float = math.inf
+) -> Verdict:
+    """Return the verdict on a law over the rational (``integral``: integer) elements of the domain and ±∞.
+
+    After the ``deadline``, by `time.monotonic`, the law is tried on a few samples alone.
+    """
     numbers = numbers_for(*expressions_of(semiring, law))
     algebra = ScalarAlgebra(semiring, numbers)
     precision = "60 digits" if isinstance(numbers, DecimalNumbers) else "exact"
     corners = _corner_tuples(_corner_values(semiring, law, integral), law.arity)
-    refuted, _ = _find_counterexample(law, algebra, corners)
+    refuted, _ = _find_counterexample(law, algebra, corners, deadline)
     if refuted is not None:
         return Verdict(law, "refuted", f"corner values ({precision})", refuted)
     try:
-        return prove(semiring, law, integral=integral)
+        return prove(semiring, law, integral=integral, deadline=deadline)
     except UndecidedError as reason:
         why = str(reason)
     generator = random.Random(f"{seed} {law.key}")
     draws = (tuple(_draw_element(semiring.domain, generator, integral) for _ in law.variables) for _ in range(samples))
-    refuted, tried = _find_counterexample(law, algebra, itertools.chain(corners, draws))
+    refuted, tried = _find_counterexample(law, algebra, itertools.chain(corners, draws), deadline)
     if refuted is not None:
         return Verdict(law, "refuted", f"samples ({precision})", refuted)
     return Verdict(law, "sampled", f"{tried} samples ({precision}): {why}")
 
 
 def _find_counterexample(
-    law: Law, algebra: ScalarAlgebra, tuples: Iterable[tuple[float | Fraction, ...]]
+    law: Law, algebra: ScalarAlgebra, tuples: Iterable[tuple[float | Fraction, ...]], deadline: float = math.inf
 ) -> tuple[Counterexample | None, int]:
-    """Return the first counterexample among the tuples, or None, and the number of tuples that were evaluated."""
+    """Return the first counterexample among the tuples, or None, and the number of tuples that were evaluated.
+
+    After the deadline, only the first `_MIN_TUPLES` are evaluated.
+    """
     tried = 0
     for values in tuples:
+        if tried >= _MIN_TUPLES and time.monotonic() > deadline:
+            break
         try:
             clash = algebra.find_violation(law, [algebra.numbers.constant(value) for value in values])
         except UndecidedError:
@@ -210,11 +222,11 @@ class _Proof:
     effort: Effort = field(default_factory=Effort)
 
 
-def prove(semiring: Semiring, law: Law, *, integral: bool = False) -> Verdict:
-    """Prove or refute a law by case splits, and raise `UndecidedError` if neither succeeds."""
+def prove(semiring: Semiring, law: Law, *, integral: bool = False, deadline: float = math.inf) -> Verdict:
+    """Prove or refute a law by case splits, and raise `UndecidedError` if neither succeeds before the deadline."""
     operations = frozenset[str]().union(*(e.operations for e in expressions_of(semiring, law)))
     logarithmic = bool(operations & {"exp", "expm1", "log", "log1p"})
-    proof = _Proof()
+    proof = _Proof(effort=Effort(deadline))
     domain = semiring.domain
     kinds = [math.nan, *(end for end in (math.inf, -math.inf) if _in_domain(domain, end))]  # NaN marks a finite unknown
     for ends in itertools.product(kinds, repeat=law.arity):
