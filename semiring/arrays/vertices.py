@@ -102,6 +102,8 @@ def ordered_names(names: Iterable[Hashable]) -> tuple[Hashable, ...]:
 def _check_names(names: Iterable[Hashable], n: int) -> tuple[Hashable, ...]:
     """Return n different names as a tuple. Raises `ShapeError` and `TypeError`."""
     name_list = ordered_names(names)
+    if isinstance(names, range) and len(name_list) == n:
+        return name_list
     if len(name_list) != n:
         raise ShapeError(f"{len(name_list)} names were given for {n} vertices")
     try:

@@ -14,7 +14,7 @@ import numpy as np
 
 from semiring.errors import FormatError
 from semiring.io.files import decode_lines
-from semiring.io.network import Edges
+from semiring.io.network import Edges, check_size
 from semiring.io.text import (
     as_array,
     count_listed,
@@ -56,6 +56,7 @@ def read_dimacs(stream: IO[bytes], source: str, encoding: str | None = None) -> 
         raise FormatError(f"{source}: no line 'p sp <vertices> <arcs>'")
     if len(rows) != promised:
         raise FormatError(f"{source}: {len(rows)} arcs, and the 'p' line promises {promised}")
+    check_size(size, promised, source)
     ends, names = (np.array(rows, np.int64), np.array(columns, np.int64)), range(1, size + 1)
     locate = line_locator(source, numbers)
     return Edges(size, *ends, as_array(values, locate), locate, names=names)

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from semiring.errors import FormatError, SemiringError
-from semiring.io.network import Edges, Entries, count_vertices
+from semiring.io.network import Edges, Entries, check_size, count_vertices
 from semiring.io.text import count_listed, edge_chunks, numbers_as_text
 
 __all__ = ["read_matrix_market", "write_matrix_market"]
@@ -35,6 +35,8 @@ def read_matrix_market(content: bytes, source: str) -> Edges | Entries:
             return Entries(np.zeros((0, 0)), _entry_locator(source, 1))
         if count > len(content):  # a promise that the file cannot keep; SciPy would first allocate it
             raise FormatError(f"{source}: {count} entries promised by a file of {len(content)} bytes")
+        if kind == "coordinate":
+            check_size(n, count, source)
         head, body = _check_lines(content, kind, field, source)
         if field in ("real", "double"):  # Fortran writes 5D0
             body = re.sub(rb"(?<=[\d.])[dD](?=[-+\d])", b"e", body)

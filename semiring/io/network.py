@@ -40,6 +40,7 @@ __all__ = [
     "Entries",
     "Network",
     "assemble",
+    "check_size",
     "compress",
     "convert",
     "convert_network",
@@ -266,6 +267,15 @@ class Entries:
     unit: str = ""
 
 
+def check_size(n: int, edges: int, source: str) -> None:
+    """Raise `TooLargeError` for a header of more vertices than can be numbered, or than so few edges make plausible."""
+    most = np.iinfo(np.int32).max
+    if n > most:
+        raise TooLargeError(f"{source}: {n:,} vertices, and at most {most:,} are numbered")
+    if n > _SPARSE_VERTICES and n > _VERTICES_PER_EDGE * (edges + 1):
+        raise TooLargeError(f"{source}: a header of {n:,} vertices, and {edges:,} edges: the header is damaged")
+
+
 def count_vertices(shape: Sequence[int], source: str) -> int:
     """Return the number of vertices of a matrix of that shape, and raise `ShapeError` unless it is square."""
     if len(shape) != 2 or shape[0] != shape[1]:
@@ -277,6 +287,10 @@ def count_vertices(shape: Sequence[int], source: str) -> int:
 #: A network of more vertices stores its edges sparsely if at most a sixteenth of the pairs are edges.
 _DENSE_VERTICES = 4096
 _DENSE_SHARE = 16
+
+#: A header that names more vertices than these needs an edge for every 64 vertices: names take memory.
+_SPARSE_VERTICES = 1 << 20
+_VERTICES_PER_EDGE = 64
 
 #: Bytes that the name of a vertex and its place take.
 _NAME_BYTES = 128
@@ -309,8 +323,6 @@ def assemble(
         if directed and not edges.directed:
             raise ValueError("the edges are undirected: leave directed=True out")
         n, undirected = edges.size, undirected or not edges.directed
-        if n > np.iinfo(np.int32).max:
-            raise TooLargeError(f"the network has {n:,} vertices, and at most {np.iinfo(np.int32).max:,} are numbered")
         demand_memory(n * _NAME_BYTES, f"the list of {n:,} vertices", "read a part of the network")
         if sparse is None:
             sparse = n > _DENSE_VERTICES and len(edges.rows) * _DENSE_SHARE <= n * n
@@ -323,7 +335,7 @@ def assemble(
             )
             matrix = np.full((n, n), semiring.zero_for(weights.dtype), weights.dtype)
             combined = scatter(matrix, rows, columns, weights, semiring)
-    names = None if edges.names is None else tuple(edges.names)
+    names: Any = edges.names  # a range stays one until `Network` makes a tuple of it
     record: dict[str, Any] = {"semiring": semiring, "combined": combined, "directed": not undirected}
     return Network(matrix, names, unit=edges.unit, title=title, **record)
 

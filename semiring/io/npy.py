@@ -22,9 +22,9 @@ import numpy as np
 from semiring.algebra.expressions.tree import is_floating
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.sparse import check_sparse, is_sparse, stored_entries
-from semiring.errors import FormatError, SemiringError, ShapeError, TooLargeError
+from semiring.errors import FormatError, SemiringError, ShapeError
 from semiring.io.files import DAMAGED, EMPTY
-from semiring.io.network import Edges, Entries, count_vertices
+from semiring.io.network import Edges, Entries, check_size, count_vertices
 
 __all__ = ["PARSER_LOCK", "read_header", "read_npy", "read_npz", "write_npy", "write_npz"]
 
@@ -183,11 +183,10 @@ def _read_sparse(arrays: Any, names: np.ndarray[Any, Any] | None, source: str) -
     if sides.dtype.kind not in "iu" or sides.shape != (2,) or sides.min() < 0:
         raise FormatError(f"{source}: 'shape' is {sides.dtype} {sides.tolist()}, and two numbers are expected")
     n = count_vertices(sides.tolist(), source)
-    if n > np.iinfo(np.int32).max:
-        raise TooLargeError(f"{source} has {n:,} vertices, and at most {np.iinfo(np.int32).max:,} are numbered")
     for array in _SPARSE[name]:
         if array not in arrays:
             raise FormatError(f"{source}: holds no array {array!r}")
+    check_size(n, arrays["data"].size, source)
     data, *indices = (arrays[array] for array in _SPARSE[name])
     if data.dtype.kind not in "fiub" and not is_floating(data.dtype):
         raise FormatError(f"{source}: holds {data.dtype}, not real numbers")

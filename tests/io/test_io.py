@@ -1257,7 +1257,7 @@ def test_what_is_larger_than_the_memory_is_refused_before_it_is_made(tmp_path, m
     monkeypatch.setattr(memory, "free_memory", lambda: 1 << 28)
     n = 10_000
     (tmp_path / "x.gr").write_text("p sp 100000000 0\n")
-    with pytest.raises(TooLargeError, match=r"the list of 100,000,000 vertices takes .* GiB, and .* are free"):
+    with pytest.raises(TooLargeError, match="a header of 100,000,000 vertices, and 0 edges"):
         sio.read(tmp_path / "x.gr")
     (tmp_path / "big.csv").write_text("from,to,km\n" + "".join(f"v{i},v{i + 1},2\n" for i in range(n - 1)))
     with pytest.raises(TooLargeError, match=r"float64 matrix of 10,000 vertices takes .*: ask the functions of paths"):
