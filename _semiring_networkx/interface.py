@@ -39,21 +39,22 @@ MODULES = {
 }
 
 
-def _silence_repeated_notes(arguments: tuple[Any, ...]) -> None:
-    """Silence NetworkX's note that it reuses a converted graph, after the first time."""
+def _discard_cached_graphs(arguments: tuple[Any, ...]) -> None:
+    """Remove converted graphs from NetworkX's cache, which does not notice changes through a graph's dictionaries.
+
+    NetworkX stores a converted graph before it calls a function of the backend. Comparing all edges with the stored
+    ones would take about as long as another conversion, O(n + m), and a closure takes longer than both.
+    """
     for graph in arguments:
         if getattr(graph, "__networkx_backend__", None) == "semiring":
-            if graph.is_used:
-                import networkx as nx
-
-                nx.config.warnings_to_ignore.add("cache")
-            graph.is_used = True
+            cache = getattr(graph.source, "__networkx_cache__", None) or {}
+            cache.get("backends", {}).pop("semiring", None)
 
 
 def _lazy_function(name: str) -> Any:
     def function(*args: Any, **kwargs: Any) -> Any:
         served = getattr(import_module(f"semiring.compat.networkx.{MODULES[name]}"), name)
-        _silence_repeated_notes((*args, *kwargs.values()))
+        _discard_cached_graphs((*args, *kwargs.values()))
         try:
             return served(*args, **kwargs)
         except TypeError:
@@ -90,8 +91,6 @@ def convert_from_nx(
         return graph
     if not hasattr(graph, "adjacency"):
         raise NotImplementedError(f"{type(graph).__name__} is no graph")
-    if hasattr(graph, "_graph"):  # a view, whose cache NetworkX does not clear if its graph changes
-        graph.__networkx_cache__ = None
     converted = ConvertedGraph(graph)
     for attribute in edge_attrs or ():
         converted.read(attribute)

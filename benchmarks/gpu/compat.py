@@ -69,11 +69,10 @@ def functions(options: argparse.Namespace) -> Table:
     rows, thresholds = [], dict(choice.LEAST_VERTICES)
     choice.LEAST_VERTICES.update(dict.fromkeys(thresholds, 1))  # the named device closes graphs of every size
     try:
-        with nx.config(warnings_to_ignore={"cache"}):
-            for n in options.vertices:
-                for kind, name, most in _FUNCTIONS:
-                    if n <= most:
-                        rows.append([kind, f"`{name}`", f"{n:,}", *_measure(kind, name, n)])
+        for n in options.vertices:
+            for kind, name, most in _FUNCTIONS:
+                if n <= most:
+                    rows.append([kind, f"`{name}`", f"{n:,}", *_measure(kind, name, n)])
     finally:
         choice.LEAST_VERTICES.update(thresholds)
     columns = ["kind", "function", "vertices", "ms on the host", "ms on the GPU", "faster by"]
@@ -84,7 +83,10 @@ def _measure(kind: str, name: str, n: int) -> list[str]:
     """Return the times on both devices and their ratio, for one function and size."""
     import networkx as nx
 
-    G = _acyclic_graph(n) if kind == "reachability" else _graph(n, directed=kind == "predecessors")
+    from _semiring_networkx.interface import convert_from_nx
+
+    source = _acyclic_graph(n) if kind == "reachability" else _graph(n, directed=kind == "predecessors")
+    G = convert_from_nx(source, edge_attrs={"weight": 1})
     arguments = {} if kind == "reachability" else {"weight": "weight"}
 
     def call(device: str) -> Any:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import math
-import pickle
 from importlib import import_module
 from inspect import signature
 
@@ -14,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import semiring as sr
 from _semiring_networkx import FUNCTIONS, choice, get_info, interface
 from semiring.compat.networkx.graph import ConvertedGraph
 
@@ -117,6 +116,8 @@ def run_both(name, G, weight="weight", **options):
     found = outcome(getattr(interface, name), convert(G, weight), **options)
     expected = outcome(plain(name), G, **options)
     if isinstance(found, NotImplementedError):
+        return None
+    if isinstance(expected, Exception) and isinstance(found, sr.DTypeError):  # text, which this message names
         return None
     if isinstance(expected, Exception):
         assert type(found) is type(expected)
@@ -434,10 +435,9 @@ def test_topological_orders_are_looked_at():
 
 
 def test_hypothesis_does_find_what_is_not_served():
-    for kind in ("mixed", "infinite", "other", "huge"):
-        G = nx.path_graph(len(KINDS[kind]) + 1)
-        for (u, v), weight in zip(G.edges, KINDS[kind], strict=True):
-            G.edges[u, v]["weight"] = weight
+    for weights in ([1, 2.5], KINDS["infinite"], [1, 2j], KINDS["huge"]):
+        G = nx.path_graph(len(weights) + 1)
+        nx.set_edge_attributes(G, dict(zip(G.edges, weights, strict=True)), "weight")
         with pytest.raises(NotImplementedError):
             interface.all_pairs_dijkstra_path_length(convert(G, "weight"))
     negative = nx.DiGraph()
@@ -580,22 +580,56 @@ def test_the_graph_without_vertices_and_negative_loops_are_left_to_networkx():
         interface.floyd_warshall_numpy(interface.convert_from_nx(G))
 
 
-def test_graphs_with_a_converted_one_in_their_cache_are_copied_and_kept():
+def _scale(G):
+    for _, _, attributes in G.edges(data=True):
+        attributes["weight"] *= 3
+
+
+def _set_one(G):
+    next(iter(G[5].values()))["weight"] = 40
+
+
+def _drop_weights(G):
+    for _, _, attributes in G.edges(data=True):
+        attributes.clear()
+
+
+def _remove_edge(G):
+    neighbour = next(iter(G._adj[5]))
+    del G._adj[5][neighbour], (G._pred if G.is_directed() else G._adj)[neighbour][5]
+
+
+def _add_vertex(G):
+    G._node["new"], G._adj["new"] = {}, {0: {"weight": 2}}
+    (G._pred if G.is_directed() else G._adj)[0]["new"] = G._adj["new"][0]
+    if G.is_directed():
+        G._pred["new"] = {}
+
+
+@pytest.mark.parametrize("change", [_scale, _set_one, _drop_weights, _remove_edge, _add_vertex])
+@pytest.mark.parametrize("kind", [nx.Graph, nx.DiGraph, "view"])
+def test_changes_through_the_dictionaries_of_a_graph_are_seen(kind, change):
+    G = nx.complete_graph(9, nx.DiGraph if kind == "view" else kind)
+    for u, v, attributes in G.edges(data=True):
+        attributes["weight"] = 1 + (3 * u + 5 * v) % 11
+    H = G.reverse(copy=False) if kind == "view" else G
+
+    def check():
+        for name in ("floyd_warshall", "wiener_index", "all_pairs_dijkstra_path_length"):
+            found = list_pairs(getattr(nx, name)(H, weight="weight", backend="semiring"))
+            assert found == list_pairs(plain(name)(H, weight="weight"))
+
+    check()
+    change(G)
+    check()
+
+
+@pytest.mark.parametrize("name", [*DISTANCES, *PATHS, *SUMS])
+def test_weights_that_are_text_are_named(name):
     G = nx.path_graph(4)
-    G.__networkx_cache__["backends"] = {"semiring": {"key": convert(G, "weight")}}
-    for copied in (pickle.loads(pickle.dumps(G)), copy.deepcopy(G)):
-        kept = copied.__networkx_cache__["backends"]["semiring"]["key"]
-        assert kept.source is copied
-        assert interface.diameter(kept) == 3
-
-
-def test_views_are_converted_anew_when_the_graph_behind_them_may_have_changed():
-    G = nx.cycle_graph(5, nx.DiGraph)
-    for view in (G.subgraph([0, 1, 2]), G.reverse(copy=False), G.to_undirected(as_view=True)):
-        assert view.__networkx_cache__ is not None
-        interface.convert_from_nx(view)
-        assert view.__networkx_cache__ is None
-    assert G.__networkx_cache__ is not None
+    nx.set_edge_attributes(G, dict(zip(G.edges, [1, "2", 3], strict=True)), "weight")
+    with pytest.raises(sr.DTypeError, match="'weight' of the graph hold text, such as '2'"):
+        list_pairs(getattr(nx, name)(G, weight="weight", backend="semiring"))
 
 
 def test_graphs_are_converted_back_to_themselves():

@@ -1,4 +1,4 @@
-"""Convert a NetworkX graph to arrays, which NetworkX passes to the backend and keeps in its cache."""
+"""Convert a NetworkX graph to arrays, which NetworkX passes to the functions of the backend."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class EdgeWeights:
     """The weights (m,) of all pairs of neighbours, rows → columns, in both directions if the graph is undirected.
 
     ``kind`` is the type of the sums that Python computes from them: "int", "float", "mixed", or "other", which has no
-    values. ``has_hidden``: whether edges of weight None were left out.
+    values. ``has_hidden``: whether edges of weight None were left out. ``text``: a weight that is text, or None.
     """
 
     kind: str
@@ -39,6 +39,7 @@ class EdgeWeights:
     columns: Array
     values: Array
     has_hidden: bool = False
+    text: str | None = None
 
     def matrix(self, n: int, dtype: Any, none: Any) -> Array:
         """Return a dense matrix (n, n) of the weights, with ``none`` where there is no edge."""
@@ -50,16 +51,14 @@ class EdgeWeights:
 class ConvertedGraph:
     """The vertices and edges of a NetworkX graph, numbered in its order.
 
-    Weights are read when NetworkX converts the graph, and are cached. As NetworkX documents, code that changes the
-    attributes of a graph directly has to clear ``G.__networkx_cache__``. ``is_used``: whether a function has already
-    received this object. `_semiring_networkx.interface` sets it, to silence NetworkX's note about its cache after the
-    first time.
+    Vertices, edges and the weights that NetworkX names are read at the conversion. A call of NetworkX with another
+    graph converts that graph for this call alone (`_semiring_networkx.interface`), so it sees every change of it.
     """
 
     __networkx_backend__ = "semiring"
 
     def __init__(self, source: Any) -> None:
-        self.source, self.is_used = source, False
+        self.source = source
         self.nodes: list[Any] = list(source)
         self.directed: bool = source.is_directed()
         self.multigraph: bool = source.is_multigraph()
@@ -192,7 +191,8 @@ def _as_weights(
         kind, values = "other", np.empty(0)
     if starts is not None and kind != "other" and starts.size:
         values = np.minimum.reduceat(values, starts)
-    return EdgeWeights(kind, rows, columns, values, hidden)
+    text = next((value for value in raw if isinstance(value, str)), None) if kind == "other" else None
+    return EdgeWeights(kind, rows, columns, values, hidden, text)
 
 
 def _is_symmetric(weights: EdgeWeights) -> bool:

@@ -21,7 +21,7 @@ from semiring.arrays.zero_conventions import trust_zeros
 from semiring.closures import closure, closure_with_predecessors
 from semiring.compat.networkx.device import device_for
 from semiring.compat.networkx.graph import Array, ConvertedGraph, EdgeWeights
-from semiring.errors import IntegerOverflowError, NegativeCycleError
+from semiring.errors import DTypeError, IntegerOverflowError, NegativeCycleError
 from semiring.kernels.engine import engine_of, make_plan
 from semiring.threads import get_threads
 
@@ -169,11 +169,16 @@ def distances(
     ``may_be_negative``: weights of both signs are supported. ``may_hide_edges``: the weight None may hide edges, which
     only Dijkstra's algorithm supports. ``default_type``: the type of the 1 that an edge without a weight counts.
     ``needs_paths``: predecessors are found too. ``uses_searches``: weights are ≥ 0, and sums of floats are those of
-    NetworkX's searches to the last bit.
+    NetworkX's searches to the last bit. Raises `DTypeError` for weights that are text.
     """
     if weight is None and default_type is int and not needs_paths:
         return hops(graph)
     weights = graph.weights(weight, default_type)
+    if weights.text is not None:  # NetworkX fails too, without a name of the weights
+        raise DTypeError(
+            f"the weights {weight!r} of the graph hold text, such as {weights.text[:40]!r}; expected numbers: "
+            f"convert each by float(attributes[{weight!r}]), or pass the name of another weight"
+        )
     if weights.kind not in ("int", "float") or (weights.has_hidden and not may_hide_edges):
         raise NotImplementedError(f"the weights {weight!r} are not of one type, all int or all float")
     low, high = (weights.values.min(), weights.values.max()) if weights.values.size else (0, 0)
