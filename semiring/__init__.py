@@ -61,7 +61,6 @@ if TYPE_CHECKING:
     from semiring.closures import closure
     from semiring.graphs.condensation import condensation
     from semiring.io import Network, as_network, read, write
-    from semiring.kernels.listing import code
     from semiring.linalg.contraction import einsum, einsum_path
     from semiring.paths import (
         Paths,
@@ -85,7 +84,6 @@ _LAZY = {
     "factor": "semiring.sparse.factorization",
     "fixed_point": "semiring.sparse.least_solution",
     "condensation": "semiring.graphs.condensation",
-    "code": "semiring.kernels.listing",
     "einsum": "semiring.linalg.contraction",
     "einsum_path": "semiring.linalg.contraction",
     "Paths": "semiring.paths",
@@ -140,7 +138,6 @@ __all__ = [
     "best_paths",
     "boolean",
     "closure",
-    "code",
     "condensation",
     "einsum",
     "einsum_path",

@@ -20,7 +20,7 @@ from semiring.algebra.catalogue import ALIASES, CATALOGUE
 from semiring.io import FORMATS
 from semiring.io.text import is_count
 
-__all__ = ["COMMANDS", "KINDS", "LANGUAGES", "build_parser"]
+__all__ = ["COMMANDS", "KINDS", "build_parser"]
 
 #: The values of ``paths --kind``: the name, the function of `semiring.paths`, the semiring.
 KINDS = {
@@ -30,19 +30,13 @@ KINDS = {
     "reliable": ("most_reliable_paths", "max_times"),
 }
 
-#: The values of ``code --as``: the keys of `semiring.kernels.listing.LANGUAGES`.
-LANGUAGES = ("expression", "llvm", "asm", "cuda", "ptx", "sass")
-
 #: The commands by groups: the name, a summary, and an example, which the tests run.
 COMMANDS = {
     "networks": (
         ("paths", "find best paths between vertices", "semiring paths us-flights --from ADK --to STX"),
         ("closure", "close a matrix over a semiring", "semiring closure us-flights -s max_min -o capacities.npz"),
     ),
-    "semirings": (
-        ("check", "prove or refute the laws", "semiring check min_plus"),
-        ("code", "show the generated code", "semiring code min_plus float32 --as llvm"),
-    ),
+    "semirings": (("check", "prove or refute the laws", "semiring check min_plus"),),
     "this machine": (
         ("info", "print versions, devices and caches", "semiring info --json"),
         ("tune", "measure the fastest settings", "semiring tune --dry-run"),
@@ -158,7 +152,6 @@ def build_parser() -> Parser:
     _add_paths(commands)
     _add_closure(commands)
     _add_check(commands)
-    _add_code(commands)
     _add_info(commands)
     _add_tune(commands)
     for command in commands.choices.values():
@@ -310,34 +303,6 @@ def _add_tune(commands: argparse._SubParsersAction[Parser]) -> None:
     parser.add_argument("--threads", type=_parse_count, metavar="N", help="how many threads (default: all cores)")
     parser.add_argument("--dry-run", action="store_true", help="print the measurements, and store nothing")
     parser.set_defaults(run=_runner("tune"))
-
-
-def _add_code(commands: argparse._SubParsersAction[Parser]) -> None:
-    parser = commands.add_parser(
-        "code",
-        description="Show the code that is generated for a semiring, by its name or a definition. No GPU is needed.",
-        epilog="example: semiring code min_plus float32 --as asm --target znver4",
-        allow_abbrev=False,
-    )
-    parser.add_argument(
-        "name",
-        nargs="?",
-        help=f"{_NAMES}; or a name for the definition given here (default: min_plus)",
-    )
-    dtypes = (*DTYPES, "float16", "bfloat16")
-    parser.add_argument("dtype", nargs="?", default="float64", choices=dtypes, help="default float64")
-    parser.add_argument(
-        "--as",
-        dest="language",
-        default="expression",
-        metavar="LANGUAGE",
-        help=f"{', '.join(LANGUAGES)} (default: expression)",
-    )
-    parser.add_argument("--target", metavar="NAME", help="a CPU, such as znver4 or apple-m1, or a GPU, such as sm_80")
-    parser.add_argument("--nonnegative", action="store_true", help="assume that no weight is negative")
-    parser.add_argument("--whole", action="store_true", help="show the whole kernel, not only the loop over k")
-    _add_definition(parser)
-    parser.set_defaults(run=_runner("code"))
 
 
 def _add_input(parser: argparse.ArgumentParser) -> None:

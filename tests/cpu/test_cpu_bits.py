@@ -18,8 +18,8 @@ from semiring.errors import AlgebraError, DTypeError, ShapeError
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu import bit_loops as bits_vector
 from semiring.kernels.cpu import bit_matrices as bits
-from semiring.kernels.cpu.codegen.native import assembly
 from semiring.kernels.cpu.codegen.target import Target
+from tools.machine_code import assembly
 
 # The four semirings on bool: in other words too, and an oracle for each as (product of 0/1 matrices, sum with C).
 AND_OR = sr.Semiring("and_or", "x & y", "max(x, y)", True, False, dtypes=("bool",))

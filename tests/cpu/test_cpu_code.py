@@ -8,10 +8,9 @@ import pytest
 from tiers import each_value
 
 import semiring as sr
-from semiring.kernels.cpu.codegen.target import CPUS, host
-from semiring.kernels.cpu.listing import tile_text
+from semiring.kernels.cpu.codegen.target import host
 from semiring.kernels.engine import make_plan
-from semiring.kernels.loops import steady_loop
+from tools.machine_code import CPUS, steady_loop, tile_code
 
 ZEN4, SKYLAKE, HASWELL = CPUS["znver4"], CPUS["skylake-avx512"], CPUS["haswell"]
 ARM, APPLE, BASELINE = CPUS["neoverse-n1"], CPUS["apple-m1"], CPUS["x86-64"]
@@ -19,7 +18,7 @@ ARM, APPLE, BASELINE = CPUS["neoverse-n1"], CPUS["apple-m1"], CPUS["x86-64"]
 
 def inner_loop(target, semiring, dtype, *, has_marks=False):
     """Return the instructions of the innermost loop of a tile, and how it is cut."""
-    text, shape = tile_text(make_plan(semiring, dtype, nonnegative=True), "asm", target, has_marks=has_marks)
+    text, shape = tile_code(make_plan(semiring, dtype, nonnegative=True), target, has_marks=has_marks)
     lines = (line.strip() for line in steady_loop(text).splitlines()[1:])
     return [line for line in lines if line and not line.startswith(("#", "."))], shape
 
@@ -101,7 +100,7 @@ def test_a_cpu_without_vector_extensions():
 )
 def test_every_semiring_compiles_for_every_cpu(target, semiring, dtype):
     for has_marks in (False, semiring.selective):
-        text, _ = tile_text(make_plan(semiring, dtype), "asm", target, has_marks=has_marks)
+        text, _ = tile_code(make_plan(semiring, dtype), target, has_marks=has_marks)
         assert "inspected:" in text
         called = target != BASELINE and re.search(r"^\s*(call|callq|bl)\s", text, re.MULTILINE)
         assert not called, "a vector operation became a call"

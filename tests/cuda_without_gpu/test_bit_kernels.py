@@ -11,11 +11,11 @@ from tiers import full
 
 import semiring as sr
 from semiring import CATALOGUE
-from semiring.kernels.cuda.listing import disassemble, find_disassembler
 from semiring.kernels.cuda.product import bit_kernels
 from semiring.kernels.cuda.product.calls import call_for
 from semiring.kernels.cuda.product.words import WordFormat
 from semiring.kernels.engine import make_plan
+from tools.machine_code import disassemble, find_disassembler
 
 needs_compiler = pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in ("cuda", "nvidia")),

@@ -21,8 +21,7 @@ import pytest
 import tiers
 from tiers import full
 
-from semiring.kernels.cuda.listing import disassemble, find_disassembler
-from semiring.kernels.loops import steady_loop
+from tools.machine_code import disassemble, find_disassembler, steady_loop
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("cutlass") is None,

@@ -20,8 +20,8 @@ from semiring.kernels.cuda.closing.look_ahead import FILE, look_ahead_shape
 from semiring.kernels.cuda.closing.papers.launches import KERNELS
 from semiring.kernels.cuda.entries import elementwise as device_kernels
 from semiring.kernels.cuda.entries import entry_scan, passes
-from semiring.kernels.cuda.listing import disassemble, find_disassembler
 from semiring.kernels.engine import make_plan
+from tools.machine_code import disassemble, find_disassembler
 
 
 def has_compiler():

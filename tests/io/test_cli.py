@@ -574,15 +574,13 @@ def test_json_of_the_other_commands(run):
     found = json_of(run, "check", "--add", "min(x, y)", "--mul", "x - y", "--zero", "inf", "--one", "0", code=1)
     assert (found["proved"], found["refuted"]) == (False, True)
     assert any(law["counterexample"] for law in found["laws"] if law["outcome"] == "refuted")
-    found = json_of(run, "code", "max_plus", "float32")
-    assert found["code"] == run("code", "max_plus", "float32")[1].rstrip("\n")
     found = json_of(run, "info")
     assert found["dtypes"]["min_plus"]["float32"] == "compiled kernels"
     assert found["dtypes"]["boolean"]["float32"] is None
     assert "rkleene" in found["methods"]
 
 
-@pytest.mark.parametrize("command", ["check", "code", "info"])
+@pytest.mark.parametrize("command", ["check", "info"])
 def test_the_page_of_the_command_lists_the_keys_of_json(run, command):
     page = (Path(ROOT) / "docs" / "command.md").read_text("utf-8")
     (row,) = re.findall(rf"^\| {command} \| (`semiring`.*?)(?::.*)? \|$", page, re.MULTILINE)
@@ -596,7 +594,7 @@ def test_no_json_after_an_error(run, towns):
 
 def test_every_command_has_json():
     commands = build_parser()._subparsers._group_actions[0].choices
-    assert len(commands) == 6
+    assert len(commands) == 5
     assert all("--json" in command.format_help() for command in commands.values())
 
 
@@ -1299,7 +1297,7 @@ def test_advice_about_dtypes_and_methods_names_options_of_the_command(run, towns
 def test_the_help_lists_every_name_of_a_semiring(run, towns):
     listed = failure(run, "closure", "towns.csv", "-s", "nosuch").partition("Valid names: ")[2].split(", ")
     assert len(listed) > len(semiring.algebra.catalogue.CATALOGUE)
-    for command in ("closure", "check", "code"):
+    for command in ("closure", "check"):
         words = re.findall(r"\w+", re.sub(r"\s+", " ", run(command, "--help")[1]))
         assert set(listed) <= set(words)
     assert "Did you mean 'min_plus'" in failure(run, "closure", "towns.csv", "-s", "MIN_PLUS")

@@ -75,6 +75,11 @@ def test_the_metadata_name_no_person_and_need_no_network():
         assert (release.ROOT / name).read_text("utf-8").strip()
 
 
+def test_the_wheel_installs_the_library_and_its_entry_point_alone():
+    tools = tomllib.loads((release.ROOT / "pyproject.toml").read_text("utf-8"))["tool"]
+    assert tools["hatch"]["build"]["targets"]["wheel"]["packages"] == ["semiring", "_semiring_networkx"]
+
+
 def test_ci_builds_and_tries_the_wheel():
     text = (release.ROOT / ".ci" / "run").read_text("utf-8")
     assert "python -m tools.release" in text

@@ -38,7 +38,7 @@ assert_type(sr.shortest_paths(A), sr.Paths)
 
 #: The names of the package, without the semirings of the catalogue.
 PUBLIC = """
-CATALOGUE METHODS BitMatrix Network Paths Semiring add as_network as_semiring best_paths closure code condensation
+CATALOGUE METHODS BitMatrix Network Paths Semiring add as_network as_semiring best_paths closure condensation
 einsum einsum_path factor fixed_point get_threads identity longest_paths matmul most_reliable_paths multi_dot multiply
 pack power profile read reduce scan set_threads shortest_paths threads transitive_closure transitive_reduction
 widest_paths write zeros

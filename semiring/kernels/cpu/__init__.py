@@ -9,7 +9,7 @@ From the bottom up:
 * `bits` has products and closures of truth values packed into words.
 * `predecessors` has the search for predecessors, and `dijkstra` Dijkstra's algorithm.
 * `threads` has the pool of threads and the team of native threads.
-* `kernels` holds the kernels of one definition, and `listing` shows their code for any CPU.
+* `kernels` holds the kernels of one definition.
 """
 
 from __future__ import annotations

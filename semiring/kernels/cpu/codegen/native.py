@@ -8,7 +8,6 @@ from types import FunctionType
 from typing import Any
 
 import llvmlite.binding as llvm
-import llvmlite.ir as ir
 
 from semiring.kernels.cpu.codegen import cache
 from semiring.kernels.cpu.codegen.numba_internals import (
@@ -18,11 +17,10 @@ from semiring.kernels.cpu.codegen.numba_internals import (
     library_state,
     load_library,
 )
-from semiring.kernels.cpu.codegen.target import Target
 from semiring.kernels.definition import KernelDefinition
 from semiring.logs import Compilation
 
-__all__ = ["assembly", "compile_native", "intermediate", "is_compiled"]
+__all__ = ["Build", "compile_native", "is_compiled"]
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
@@ -81,32 +79,3 @@ def _text(value: Any) -> str:
         assert value.__closure__ is None, f"{value.__qualname__} has variables of an enclosing function"
         return f"{value.__module__}.{value.__qualname__}"
     return repr(value)
-
-
-def assembly(build: Build, target: Target) -> str:
-    """Return the assembly of the function that ``build`` makes, for this CPU or any CPU that LLVM supports."""
-    parsed, machine = _optimise(build, target)
-    return str(machine.emit_assembly(parsed))
-
-
-def intermediate(build: Build, target: Target) -> str:
-    """Return the optimised LLVM IR of the function that ``build`` makes."""
-    return str(_optimise(build, target)[0])
-
-
-def _optimise(build: Build, target: Target) -> tuple[Any, Any]:
-    """Return the optimised module of a function, and its target machine."""
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-    machine = llvm.Target.from_triple(target.triple).create_target_machine(
-        cpu=target.cpu, features=target.features, opt=3, reloc="pic", codemodel="default"
-    )
-    module = ir.Module("inspection")
-    module.triple, module.data_layout = target.triple, str(machine.target_data)
-    build(module, "inspected")
-    parsed = llvm.parse_assembly(str(module))
-    parsed.verify()
-    options = llvm.create_pipeline_tuning_options(speed_level=3)
-    builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(parsed, builder)
-    return parsed, machine

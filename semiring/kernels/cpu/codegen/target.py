@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-__all__ = ["CPUS", "Target", "host"]
+__all__ = ["Target", "host"]
 
 
 @dataclass(frozen=True)
@@ -69,19 +69,3 @@ def host() -> Target:
     )
 
     return Target(*host_tuple())
-
-
-_X86, _ARM, _APPLE = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "arm64-apple-macosx"
-_AVX2 = "+avx2,+fma"
-_AVX512 = f"{_AVX2},+avx512f,+avx512bw,+avx512vl,+avx512dq"
-_KINDS = (
-    (_X86, "", ("x86-64",)),
-    (_X86, _AVX2, ("x86-64-v3", "haswell", "skylake", "alderlake", "znver2", "znver3")),
-    (_X86, _AVX512, ("x86-64-v4", "skylake-avx512", "icelake-server", "sapphirerapids", "graniterapids")),
-    (_X86, _AVX512, ("znver4", "znver5")),
-    (_ARM, "+neon", ("neoverse-n1", "neoverse-n2", "neoverse-v1", "neoverse-v2")),
-    (_APPLE, "+neon", ("apple-m1", "apple-m2", "apple-m3", "apple-m4")),
-)
-
-#: CPUs whose code can be shown on any machine, by LLVM's names, with the features that decide the code.
-CPUS = {cpu: Target(triple, cpu, features) for triple, features, cpus in _KINDS for cpu in cpus}

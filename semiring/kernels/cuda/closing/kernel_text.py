@@ -37,7 +37,7 @@ _FOLDERS = tuple(
 )
 _INCLUDE = re.compile(r'#include "([^"]+)"\n')
 
-__all__ = ["Arithmetic", "arithmetic_of", "operations_source", "source", "text_of"]
+__all__ = ["Arithmetic", "arithmetic_of", "source", "text_of"]
 
 
 @dataclass(frozen=True)
@@ -137,16 +137,6 @@ class Arithmetic:
                 f"INLINE element scale_column(element x, element s) {{ return {scaled[1]}; }}\n",
             ]
         )
-
-
-def operations_source(plan: KernelPlan) -> str:
-    """Return the C++ source of ⊕ and ⊗ under a plan, and of the star and its test if the semiring has a star."""
-    if plan.semiring.star_expression is not None:
-        arithmetic = arithmetic_of(plan)
-        return f"{arithmetic.operations_text}\n{arithmetic.star_text}"
-    definition = define(plan)
-    numbers = definition.zero.leaf, definition.one.leaf
-    return Arithmetic(definition.dtype.name, definition.add, definition.mul, *numbers).operations_text
 
 
 def arithmetic_of(plan: KernelPlan) -> Arithmetic:

@@ -23,19 +23,13 @@ from semiring.kernels.cuda.product.specification import (
 )
 from semiring.kernels.cuda.product.tiles import Tile
 
-__all__ = ["build", "translate"]
+__all__ = ["build"]
 
 _LOCK = threading.Lock()  # the DSL stores the module under construction in a global variable
 
 
 def build(specification: Product | Fold | Search, tile: Tile | None, architecture: str) -> tuple[str, bytes]:
     """Return the name of a kernel and its cubin for an architecture such as ``"sm_90a"``, in 0.1 to 3 s."""
-    name, machine_code, _ = translate(specification, tile, architecture)
-    return name, machine_code
-
-
-def translate(specification: Product | Fold | Search, tile: Tile | None, architecture: str) -> tuple[str, bytes, str]:
-    """Return the name of a kernel, its cubin, and the PTX from which the cubin was compiled."""
     if isinstance(specification, Product):
         assert tile is not None
         kernel: Any = GemmKernel(specification, tile)
@@ -48,7 +42,7 @@ def translate(specification: Product | Fold | Search, tile: Tile | None, archite
     arguments = (Int64(0),) * addresses, (Int64(0),) * (wide - addresses), (Int32(0),) * narrow, Int32(1)
     with _LOCK, tempfile.TemporaryDirectory(prefix="semiring-") as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the DSL warns of loops that are unrolled intentionally
-        options = f"--gpu-arch {architecture} --keep-cubin --keep-ptx --dump-dir {folder}"
+        options = f"--gpu-arch {architecture} --keep-cubin --dump-dir {folder}"
         compiled = cute.compile(kernel, *arguments, options=options)
         (name,) = compiled.kernel_info
-        return name, compiled.__cubin__, compiled.__ptx__
+        return name, compiled.__cubin__
