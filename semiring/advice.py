@@ -11,6 +11,7 @@ A message is composed once, when it is raised, in the words of the front end tha
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, TypeAlias
@@ -26,6 +27,8 @@ __all__ = [
     "matrix_name",
     "name_matrix",
     "option",
+    "plain_text",
+    "quote",
     "truth_values_advice",
     "use_spelling",
 ]
@@ -66,7 +69,7 @@ def use_spelling(spelling: Spelling) -> Iterator[None]:
 def option(name: str, value: object = ANY) -> str:
     """Return the spelling of an option: ``weight='km'`` in Python, ``--weight km`` in the command."""
     text = "" if _spelling is None else _spelling(name, value)
-    return text or (f"{name}=" if value is ANY else f"{name}={value!r}")
+    return text or (f"{name}=" if value is ANY else f"{name}={quote(value)}")
 
 
 def argument(name: str) -> str:
@@ -99,12 +102,34 @@ def entry_name(*position: int) -> str:
         return f"A[{', '.join(map(str, position))}]"
     if _source.names is None:
         return f"entry ({', '.join(map(str, position))})"
-    return f"the edge {' → '.join(str(_source.names[vertex]) for vertex in position)}"
+    return f"the edge {' → '.join(plain_text(_source.names[vertex]) for vertex in position)}"
 
 
 def advice(python: str, command: str) -> str:
     """Return the first text for a call in Python, the second for the command."""
     return python if _spelling is None else command
+
+
+_LONGEST_QUOTATION = 80  # characters
+_quotations = reprlib.Repr()
+_quotations.maxstring = _quotations.maxother = _quotations.maxlong = _LONGEST_QUOTATION
+
+
+def quote(x: object) -> str:
+    """Return the text by which a message quotes an argument: its `repr`, with at most some 80 characters of a text.
+
+    `repr` escapes control characters and characters that reverse the direction of a line.
+    """
+    text = _quotations.repr(x)
+    return plain_text(text, 4 * _LONGEST_QUOTATION)
+
+
+def plain_text(x: object, longest: int = _LONGEST_QUOTATION) -> str:
+    """Return the text of a name or of another object for a message, without quotes, escaped and shortened."""
+    text = str(x)
+    if len(text) > longest:
+        text = f"{text[: longest // 2]}…{text[-(longest // 4) :]}"
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def install_advice(extra: str) -> str:

@@ -77,6 +77,13 @@ class ShapeError(SemiringError, ValueError):
     """The shapes of the operands are not compatible."""
 
 
+def square_error(shape: tuple[int, ...], name: str = "A") -> ShapeError:
+    """Return the error for a matrix of this shape where a square matrix is needed."""
+    rows = f". If its rows are edges, pass semiring.as_network({name}, columns=(0, 1))"
+    hint = rows if len(shape) == 2 and shape[1] in (2, 3) else ", or a stack of them" * (len(shape) > 2)
+    return ShapeError(f"{name} is {shape}: a square matrix is needed{hint}")
+
+
 class DTypeError(SemiringError, TypeError):
     """The semiring is not defined on this dtype, or the operands have no common dtype."""
 

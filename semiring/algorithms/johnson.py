@@ -30,7 +30,6 @@ from semiring.algorithms.views import Array
 from semiring.arrays.entries import check_entries
 from semiring.arrays.scans import unbounded_error
 from semiring.arrays.sparse import stored_entries
-from semiring.arrays.zero_conventions import minus_one_hint
 from semiring.errors import DomainError
 from semiring.kernels.engine import make_plan
 from semiring.threads import get_threads
@@ -180,9 +179,7 @@ def edge_potentials(graph: SparseGraph) -> Array:
         relax_edges(graph.tails[order], graph.heads[order], raised[order], h, 1 - margin)
     while cycle := bellman_ford(Labels(h, relax)):
         walked = cycle[::-1] if graph.is_reversed else cycle
-        loops = graph.weights[graph.tails == graph.heads]
-        hint = minus_one_hint(graph.weights) if graph.sign > 0 and not (loops < 0).any() else ""
-        error = cycle_error(walked, _exact_weights(graph), graph.sign, graph.epsilon, hint)
+        error = cycle_error(walked, _exact_weights(graph), graph.sign, graph.epsilon)
         if error is not None:
             raise error
         if wider:

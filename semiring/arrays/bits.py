@@ -22,7 +22,7 @@ from semiring.advice import truth_values_advice
 from semiring.algebra.catalogue import boolean
 from semiring.algebra.truth_tables import to_bitwise, truth_table, zhegalkin_coefficients
 from semiring.arrays.encoding import convert
-from semiring.arrays.labels import is_graph
+from semiring.arrays.labels import is_graph, refuse_collection
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.parts import pieces
 from semiring.arrays.sparse import check_sparse, is_sparse, stored_entries
@@ -604,6 +604,7 @@ def pack(array: Any) -> BitMatrix:
         return array.copy()
     if is_graph(array):
         raise DTypeError(f"pack takes a 2-D array, not a {type(array).__name__}: pack(as_network(A, 'boolean').matrix)")
+    refuse_collection(array, "array")
     is_on_device = is_device_array(array)
     if is_on_device:
         from semiring.arrays import device

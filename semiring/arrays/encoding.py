@@ -32,7 +32,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.expressions.tree import is_half
 from semiring.arrays.entries import check_entries, check_operands
 from semiring.arrays.scans import PIECE, Scan, limits_of
-from semiring.errors import DTypeError, IntegerOverflowError
+from semiring.errors import DomainError, DTypeError, IntegerOverflowError
 from semiring.namespaces import array_namespace, is_device_array
 
 __all__ = [
@@ -101,11 +101,19 @@ def convert(array: Array, semiring: Semiring, dtype: Any, name: str = "A", *, ch
     If the zero or the one of the semiring is ±∞, the extreme value of an integer dtype represents it. It becomes the
     ±∞ or the extreme value of the target, never a number. Raises `DTypeError` if an entry has no exact value in an
     integer target. If the target is bool, integers that are all 0 or 1 are truth values, and arrays of floats raise
-    `DTypeError`. Without ``check`` no entry is scanned.
+    `DTypeError`. Of truth values that become numbers, True is 1, the weight of an edge, and False is the zero, no edge;
+    `DomainError` is raised if 1 lies outside the domain. Without ``check`` no entry is scanned.
     """
     dtype = np.dtype(dtype)
     if array.dtype == dtype:
         return array
+    if array.dtype.kind == "b":
+        if not semiring.domain.contains(dtype.type(1)):
+            raise DomainError(
+                f"{name} holds truth values, of which True is an edge of weight 1, outside the domain "
+                f"{semiring.domain} of {semiring.name}"
+            )
+        return array_namespace(array).where(array, dtype.type(1), semiring.zero_for(dtype))
     if dtype.kind == "b" and array.ndim and array.dtype.kind not in "iu":
         raise DTypeError(f"{name} holds {array.dtype}, which {dtype} does not hold. {truth_values_advice()}")
     with np.errstate(invalid="ignore"):

@@ -7,104 +7,31 @@ of frames, and recognizes a frame by its attributes.
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from numbers import Real
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from semiring.errors import DTypeError, FormatError, MissingExtraError, ShapeError
+from semiring.advice import quote
+from semiring.arrays.titles import guess_ends
+from semiring.errors import DTypeError, FormatError, MissingExtraError, ShapeError, square_error
 from semiring.namespaces import library_of
 
 __all__ = [
-    "SOURCES",
-    "TARGETS",
-    "WEIGHTS",
     "LabelledArray",
     "frame_values",
-    "guess_ends",
-    "guess_weight",
     "is_edge_frame",
     "is_frame",
     "is_graph",
     "is_labelled",
-    "is_row_number_title",
     "labelled_product",
     "labelled_square",
     "make_frame",
     "may_name_vertices",
-    "parse_title_pair",
-    "unit_of",
+    "refuse_collection",
+    "require_square",
 ]
-
-Array: TypeAlias = NDArray[Any]
-
-#: The titles of the columns of a list of edges, in files and in frames, in any case of letters.
-SOURCES = ("source", "from", "src", "tail", "origin", "start", "u")
-TARGETS = ("target", "to", "dst", "dest", "head", "destination", "end", "v")
-WEIGHTS = ("weight", "w", "distance", "dist", "length", "cost", "value", "capacity", "probability", "time", "latency")
-
-
-#: The titles of targets that belong to a title of sources.
-_PAIRS = {
-    **{"source": ("target",), "from": ("to",), "src": ("dst", "dest"), "tail": ("head",)},
-    **{"origin": ("destination", "dest"), "start": ("end",), "u": ("v",)},
-}
-
-
-def guess_ends(titles: Iterable[Any], source: Any = None, target: Any = None) -> tuple[list[Any], list[Any]]:
-    """Return the titles that may be those of sources and of targets: one of each if they are unique.
-
-    They are unique if there is one candidate each. They are also unique if one pair belongs together, such as from and
-    to, even if there is a column source too. ``source`` and ``target`` are titles that the caller named.
-    """
-    texts = [title for title in titles if isinstance(title, str)]
-
-    def candidates(usual: Sequence[str], named: Any, other: Any) -> list[Any]:
-        return [named] if named is not None else [t for t in texts if t.casefold() in usual and t != other]
-
-    tails, heads = candidates(SOURCES, source, target), candidates(TARGETS, target, source)
-    pairs = [(t, h) for t in tails for h in heads if str(h).casefold() in _PAIRS.get(str(t).casefold(), ())]
-    if len(pairs) == 1 and len(tails) + len(heads) > 2:
-        tails, heads = [pairs[0][0]], [pairs[0][1]]
-    return tails, heads
-
-
-def parse_title_pair(columns: Any) -> tuple[Any, Any]:
-    """Return the two titles of ``columns=``, (source, target). Raises `TypeError` for anything but a pair."""
-    pair = tuple(columns) if isinstance(columns, Iterable) and not isinstance(columns, str) else ()
-    if len(pair) != 2:
-        raise TypeError(f"columns are the titles of two columns, (source, target), and not {columns!r}")
-    return pair[0], pair[1]
-
-
-def is_row_number_title(title: Any) -> bool:
-    """Return whether a column with this title numbers the rows: id, index, no title, or pandas's name for no title."""
-    return re.fullmatch(r"id|index|unnamed: \d+|", str(title).casefold()) is not None
-
-
-def guess_weight(titles: Iterable[Any]) -> tuple[Any, tuple[Any, ...]]:
-    """Return the title of the weights among the titles of columns of numbers, and (); or None and the candidates.
-
-    It is "weight", else the only title for which `is_row_number_title` is False. Other usual titles have no priority,
-    because the choice between a capacity and a latency_ms depends on the problem.
-    """
-    candidates = [title for title in titles if not is_row_number_title(title)]
-    matches = [title for title in candidates if str(title).casefold() == WEIGHTS[0]] or candidates
-    return (matches[0], ()) if len(matches) == 1 else (None, tuple(matches))
-
-
-def unit_of(title: Any) -> str:
-    """Return the unit in a title of weights: km for km, length_km and distance (km); "" if it has none."""
-    text = str(title)
-    if text.casefold() in WEIGHTS:
-        return ""
-    parts = re.fullmatch(r"(?:.*[ _])?([^ _()\[\]]+)[ _(\[]+(?!\d)([^ _()\[\]]+)[)\]]?", text)
-    return parts[2] if parts is not None and parts[1].casefold() in WEIGHTS else text
-
 
 _GRAPHS = {
     "semiring.io.network": ("Network",),
@@ -141,6 +68,37 @@ def may_name_vertices(x: Any) -> bool:
     if type(x) is np.ndarray or library_of(x) == "cupy":  # a quick test, because these types have no names
         return False
     return is_frame(x) or is_graph(x)
+
+
+def refuse_collection(x: Any, name: str = "A") -> None:
+    """Raise `DTypeError` for a dictionary, a view or a generator, which may list edges and is no matrix."""
+    if isinstance(x, Mapping | Set | Iterator):
+        kind = type(x).__name__
+        raise DTypeError(f"{name} is of type {kind}, not a matrix: if it lists edges, pass semiring.as_network({name})")
+
+
+def require_square(x: Any) -> None:
+    """Raise the error of an array or a list that is not square, or of tuples that may be a matrix or list edges.
+
+    Frames, graphs and stacks of matrices are not examined.
+    """
+    if isinstance(x, list | tuple):
+        rows = [row for row in x if isinstance(row, list | tuple)]
+        if not rows or len(rows) < len(x) or any(isinstance(entry, list | tuple) for entry in rows[0]):
+            return
+        shape: tuple[int, ...] = (len(x), len(rows[0]))
+        pairs = len(rows[0]) in (2, 3) and all(isinstance(row, tuple) for row in rows)
+        if pairs and shape[0] == shape[1] and all(type(end) is int for row in rows for end in row[:2]):
+            raise FormatError(
+                f"A is {len(x)} tuples of {len(x)} numbers, which may be a matrix or edges. For edges pass "
+                "semiring.as_network(A, columns=(0, 1)), for a matrix a list of lists or numpy.array(A)"
+            )
+        if any(len(row) != shape[1] for row in rows):
+            return
+    else:
+        shape = () if is_frame(x) else getattr(x, "shape", ())
+    if len(shape) == 2 and shape[0] != shape[1]:
+        raise square_error(shape)
 
 
 class LabelledArray(NamedTuple):
@@ -192,14 +150,13 @@ def _raise_for_missing(has_missing: bool, name: str) -> None:
 def labelled_square(frame: Any) -> LabelledArray:
     """Return the matrix of a frame with the same vertices in rows and columns, its columns in the order of the rows.
 
-    Raises `ShapeError` if the labels of the rows are not those of the columns, or a label occurs twice. Raises
-    `FormatError` for a frame that probably lists edges, but has no titles of sources and targets.
+    Raises `ShapeError` if the labels of the rows are not those of the columns, or a label occurs twice.
     """
     if not is_labelled(frame):
         return _label_by_columns(frame)
     rows, columns = tuple(frame.index), tuple(frame.columns)
-    _raise_for_untitled_edges(frame, columns, has_row_labels=not _has_default_labels(rows))
     if len(rows) != len(columns):
+        _frame_numbers(frame)
         raise _square_error(frame, len(rows), len(columns))
     if not _labels_agree(rows, columns):
         _raise_for_label_mismatch(
@@ -215,7 +172,20 @@ def labelled_square(frame: Any) -> LabelledArray:
     names = tuple(index)
     _raise_for_repeated_label(names)
     kind = type(frame)
-    return LabelledArray(frame_values(frame), names, lambda result: kind(result, index=index, columns=header))
+    return LabelledArray(_frame_numbers(frame), names, lambda result: kind(result, index=index, columns=header))
+
+
+_TITLES_ADVICE = "If it lists edges, title its columns source and target, or pass columns=(SOURCE, TARGET), two titles"
+
+
+def _frame_numbers(frame: Any) -> Any:
+    """Return the entries of a frame. Raises `FormatError` for texts, unless the titles are those of edges."""
+    values = frame_values(frame)
+    if is_edge_frame(frame):
+        return values
+    if values.dtype.kind in "UST" or (values.dtype.kind == "O" and any(isinstance(x, str) for x in values.flat)):
+        raise FormatError(f"A is a frame that holds texts, and not a matrix of numbers. {_TITLES_ADVICE}")
+    return values
 
 
 def _square_error(frame: Any, rows: int, columns: int) -> ShapeError:
@@ -224,58 +194,17 @@ def _square_error(frame: Any, rows: int, columns: int) -> ShapeError:
         return ShapeError(
             "A is a frame that lists edges, and this function needs a matrix: pass semiring.as_network(A).matrix"
         )
-    return ShapeError(
-        f"A is a frame of {rows} rows and {columns} columns: a square matrix is needed. If it lists edges, title its "
-        "columns source and target, or name them, semiring.as_network(A, source=..., target=...)"
-    )
-
-
-_MAX_EDGE_COLUMNS = 8  # a frame with more columns is not taken for a list of edges
-
-
-def _raise_for_untitled_edges(frame: Any, columns: Sequence[Any], *, has_row_labels: bool) -> None:
-    """Raise `FormatError` for a frame that probably lists edges, but has no titles of sources and targets.
-
-    That is a frame of two or three columns with texts as titles, of which the first two hold texts. It is also a frame
-    without row labels that has as many rows as columns, 3 to `_MAX_EDGE_COLUMNS`, all with texts as titles. At least
-    two of its columns hold integers, and an entry of its diagonal is neither 0 nor ∞.
-    """
-    if (
-        not has_row_labels
-        and 2 < len(columns) == len(frame) <= _MAX_EDGE_COLUMNS
-        and all(isinstance(t, str) for t in columns)
-    ):
-        entries = [np.asarray(frame[title]) for title in columns]
-        whole = [column.dtype.kind in "iu" for column in entries]
-        if sum(whole) > 1 and any(entry[place] not in (0, np.inf) for place, entry in enumerate(entries)):
-            raise FormatError(
-                f"A is a frame of {len(columns)} rows without labels, and may be a matrix or list edges. If it lists "
-                "edges, pass columns=(SOURCE, TARGET), the titles of two columns. If it is a matrix, label its rows as "
-                "its columns, or pass A.to_numpy()"
-            )
-    ends = [np.asarray(frame[title]) for title in columns[:2]] if len(columns) in (2, 3) else []
-    if ends and all(map(_holds_texts, ends)) and all(isinstance(t, str) for t in columns):
-        raise FormatError(
-            f"A is a frame of texts, and no columns are titled like a source ({', '.join(SOURCES)}) and a target "
-            f"({', '.join(TARGETS)}). If it lists edges, pass columns=({columns[0]!r}, {columns[1]!r}) to a function "
-            f"of paths, or semiring.as_network(A, source={columns[0]!r}, target={columns[1]!r})"
-        )
-
-
-def _holds_texts(column: Any) -> bool:
-    """Return whether a column holds texts or other objects that are not real numbers."""
-    kind = column.dtype.kind
-    return kind in "UST" or (kind == "O" and not all(isinstance(entry, Real) for entry in column))
+    return ShapeError(f"A is a frame of {rows} rows and {columns} columns: a square matrix is needed. {_TITLES_ADVICE}")
 
 
 def _label_by_columns(frame: Any) -> LabelledArray:
     """Return the matrix of a frame without an index, whose rows are the vertices of its columns in the same order."""
     names = tuple(frame.columns)
-    _raise_for_untitled_edges(frame, names, has_row_labels=False)
     if len(frame) != len(names):
+        _frame_numbers(frame)
         raise _square_error(frame, len(frame), len(names))
     kind = type(frame)
-    return LabelledArray(frame_values(frame), names, lambda result: kind(np.asarray(result), schema=list(names)))
+    return LabelledArray(_frame_numbers(frame), names, lambda result: kind(np.asarray(result), schema=list(names)))
 
 
 def make_frame(matrix: Any, rows: Iterable[Hashable], columns: Iterable[Hashable]) -> Any:
@@ -344,7 +273,7 @@ def _raise_for_repeated_label(labels: Sequence[Hashable]) -> None:
     """Raise `ShapeError` if a label occurs twice."""
     if len(set(labels)) < len(labels):
         twice = next(label for position, label in enumerate(labels) if label in labels[:position])
-        raise ShapeError(f"the label {twice!r} occurs twice: labels must differ")
+        raise ShapeError(f"the label {quote(twice)} occurs twice: labels must differ")
 
 
 def _raise_for_label_mismatch(
@@ -360,5 +289,5 @@ def _raise_for_label_mismatch(
     if len(labels) == len(other) == len(common):
         return
     stray = next((label for label in (*labels, *other) if label not in common), None)
-    example = "" if stray is None else f" ({stray!r} is on one side alone)"
+    example = "" if stray is None else f" ({quote(stray)} is on one side alone)"
     raise ShapeError(f"{sides} have different labels{example}: {explanation}")

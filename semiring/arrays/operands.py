@@ -19,17 +19,18 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar
 import numpy as np
 
 from semiring import profiling
+from semiring.advice import quote
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import ALIASES, CATALOGUE
 from semiring.algebra.expressions.tree import is_bfloat16, is_floating
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.encoding import convert
-from semiring.arrays.labels import frame_values, is_graph
+from semiring.arrays.labels import frame_values, is_graph, refuse_collection
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.scatter import scatter
 from semiring.arrays.sparse import check_sparse, is_sparse, stored_entries, warn_of_duplicates
 from semiring.arrays.tensors import as_tensor, bfloat16_array, gradients_error, is_bfloat16_tensor, tracer_error
-from semiring.errors import DeviceError, DTypeError, ShapeError
+from semiring.errors import DeviceError, DTypeError, ShapeError, square_error
 from semiring.namespaces import array_namespace, is_device_array, is_traced, library_of
 
 __all__ = [
@@ -99,6 +100,7 @@ def as_host_operand(x: Any, name: str = "A") -> Any:
     if is_graph(x):  # NumPy would read a graph of NetworkX as the list of its nodes
         remedy = "its .matrix" if hasattr(x, "matrix") else f"semiring.as_network({name}, the semiring).matrix"
         raise DTypeError(f"{_describe_operand(name, x)}, and this function takes matrices: pass {remedy}")
+    refuse_collection(x, name)
     return np.asarray(x) if hasattr(x, "__array__") else x
 
 
@@ -168,8 +170,7 @@ def require_real_numbers(x: Any, name: str = "A") -> None:
     if array.dtype.kind != "O":
         what = f"text ({array.dtype})" if array.dtype.kind in "US" else str(array.dtype)
         edges = array.dtype.kind in "US" and array.ndim == 2 and array.shape[1] in (2, 3)
-        titles = ", ".join(map(repr, ("from", "to", "weight")[: array.shape[-1]]))
-        hint = f": pass edges as a frame, pandas.DataFrame({name}, columns=[{titles}])" if edges else ""
+        hint = f": if its rows are edges, pass semiring.as_network({name}, columns=(0, 1))" if edges else ""
         raise DTypeError(f"{name} holds {what}, not real numbers{hint}")
     for position, entry in np.ndenumerate(array):
         if isinstance(entry, bool) or not _is_real_number(entry):
@@ -179,9 +180,11 @@ def require_real_numbers(x: Any, name: str = "A") -> None:
                     f"{where} is a sparse matrix, and stacks are dense: call the function for each of them"
                 )
             hint = "“no edge” is the zero of the semiring"
-            if hasattr(entry, "__len__"):
+            if array.ndim == 2 and array.shape[1] in (2, 3) and isinstance(entry, str | dict):
+                hint = f"if the rows of {name} are edges, pass semiring.as_network({name}, columns=(0, 1))"
+            elif hasattr(entry, "__len__"):
                 hint = "elements are scalars; for sets see docs/tutorials/own.md#sets-as-bits"
-            raise DTypeError(f"{where} is {entry!r}, not a real number: {hint}")
+            raise DTypeError(f"{where} is {quote(entry)}, not a real number: {hint}")
     raise DTypeError(f"{name} holds numbers as Python objects: convert them, as by numpy.asarray({name}, float)")
 
 
@@ -203,6 +206,8 @@ def common_dtype(semiring: Semiring, *arrays: Any) -> np.dtype[Any]:
         raise DTypeError(f"the operands have no common dtype: {dtypes}") from None
     if dtype.kind in "iu" and semiring.dtypes == _TRUTHS:
         return _BOOL
+    if dtype.kind == "b" and not semiring.supports(dtype):  # True is an edge of weight 1
+        dtype = semiring.common_dtype(True)
     semiring.check_dtype(dtype)
     return dtype if dtype.isnative else dtype.newbyteorder("=")
 
@@ -233,6 +238,7 @@ def operands(
     if is_ours and dtype is None and not scalars:
         first = inputs[0].dtype
         fits = first.isnative and _is_real(first) and (first.kind not in "iu" or semiring.dtypes != _TRUTHS)
+        fits = fits and (first.kind != "b" or semiring.supports(first))
         if fits and all(type(x) is kind and x.dtype == first for x in inputs):
             semiring.check_dtype(first)
             return inputs
@@ -312,7 +318,7 @@ def as_matrix(
     if array.ndim != 2:
         raise ShapeError(f"{name} has {array.ndim} dimensions, shape {array.shape}: a matrix has two")
     if square and array.shape[0] != array.shape[1]:
-        raise ShapeError(f"{name} is {array.shape}: a square matrix is needed")
+        raise square_error(array.shape, name)
     return array
 
 

@@ -1,33 +1,31 @@
 """Warn of entries that have another meaning in other conventions.
 
-SciPy's matrices have 0 for "no edge", tables of capacities have ∞, and percentages have 95 for 95 %. Here such entries
-are edges, of weight 0 or ∞. The result is then right, but probably not intended. The semiring decides which entries are
-suspicious (`_other_zeros`). A matrix is not suspicious if the zero of the semiring occurs off its diagonal.
-Cost: some microseconds, and one counting pass for a matrix of more than 65,536 entries without "no edge". For products
-of probabilities the results are checked instead, because weights above 1 may be intended if no cycle gains by them.
+SciPy's matrices have 0 for "no edge", tables of capacities have ∞, adjacency lists -1, and percentages have 95 for
+95 %. Here such entries are edges, of weight 0, ∞ or -1. The result is then right, but probably not intended. A matrix
+is not suspicious if the zero of the semiring occurs off its diagonal. Cost: some microseconds, and one pass for a
+matrix with suspicious entries. For products of probabilities the results are checked instead, because weights above 1
+may be intended if no cycle gains by them.
 """
 
 from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from math import isinf
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from semiring.advice import advice, entry_name, matrix_name, option
 from semiring.algebra import Semiring
-from semiring.algebra.catalogue import max_min, max_plus, min_max, min_plus
 from semiring.algebra.expressions.tree import is_floating
 from semiring.arrays.scans import PIECE, Scan
 from semiring.errors import SuspiciousWeightsWarning
 
 __all__ = [
-    "minus_one_hint",
     "stacklevel_of_caller",
     "trust_zeros",
     "warn_of_other_zeros",
@@ -37,14 +35,9 @@ __all__ = [
 
 Array: TypeAlias = Any
 
-_TINY = 1 << 11  # entries up to which NumPy counts numbers as fast as it compares them
-_FEW = 1 << 16  # a matrix of more entries is counted only if a sample of its rows is suspicious
-_SAMPLE = 1 << 13  # the entries of the sample, which takes 4 µs
+_SAMPLE = 1 << 13  # the entries of a matrix that are examined, which takes 4 µs
 _VERTICES = 64  # the vertices of a matrix on a GPU that are copied to the host
-_PAIRS = 32  # the pairs of vertices at distance 0 whose rows are compared
 _SILENCE = 'warnings.simplefilter("ignore", semiring.errors.SuspiciousWeightsWarning)'
-_reduce_min, _reduce_max = np.minimum.reduce, np.maximum.reduce
-_NEAR = 8  # rounded distances from one place differ by at most an eighth of the longest distance
 
 
 _zeros_are_trusted: ContextVar[bool] = ContextVar("semiring_zeros_are_trusted", default=False)
@@ -60,44 +53,82 @@ def trust_zeros() -> Iterator[None]:
         _zeros_are_trusted.reset(token)
 
 
-class _Suspect(NamedTuple):
-    """A value that may stand for "no edge", and how many entries off the diagonal make it suspicious."""
-
-    value: Any
-    min_count: int  # the number of such entries that is suspicious
-    needs_majority: bool = False  # whether two thirds of all entries off the diagonal must be equal to it
-    best: Any = None  # the reduction that returns the best weight of an array
-
-
 def warn_of_other_zeros(A: Array, semiring: Semiring) -> None:
     """Warn if edges of A (..., n, n), in the memory of the host, probably mean "no edge" in another convention.
 
-    Only the first matrices of a stack are examined: at least one, and at most 65,536 entries if there are several.
+    Evenly spaced rows are examined, `_SAMPLE` entries. A suspicious value among them is reported if the zero of the
+    semiring occurs nowhere off the diagonals.
     """
     n = A.shape[-1]
-    suspects = _other_zeros(semiring, A.dtype)
-    if not suspects or n < 2 or not A.size or _zeros_are_trusted.get():
+    if n < 2 or not A.size or _zeros_are_trusted.get() or not (A.dtype.kind == "i" or is_floating(A.dtype)):
         return
-    matrices = A if A.ndim == 2 else A[(0,) * (A.ndim - 3)][: max(1, _FEW // (n * n))]
-    if matrices.size > _FEW:  # only one matrix may have so many entries
-        rows = matrices.reshape(n, n)[:: 1 + n * n // _SAMPLE]
-        if np.count_nonzero(rows == semiring.zero_for(A.dtype)) > len(rows):  # a row has one entry on the diagonal
-            return
-        suspects = tuple(
-            suspect
-            for suspect in suspects
-            if not suspect.needs_majority or 3 * np.count_nonzero(rows == suspect.value) >= 2 * len(rows) * (n - 1)
+    A = A if A.ndim == 2 else A[(0,) * (A.ndim - 3)][: 1 + _SAMPLE // (n * n)]
+    rows = slice(None, None, 1 + n * n // _SAMPLE)
+    sample, diagonal = A[..., rows, :], A.diagonal(0, -2, -1)[..., rows]
+
+    def count(value: Any) -> int:
+        """Return how many entries of the sample off the diagonals are equal to a value."""
+        return int(np.count_nonzero(sample == value) - np.count_nonzero(diagonal == value))
+
+    zero = semiring.zero_for(A.dtype)
+    edges = sample.size - diagonal.size
+    value = None if count(zero) else _find_suspicious(sample, count, edges, semiring)
+    if value is not None and not _occurs(A, zero):
+        _warn(_message(value, semiring, A, zero))
+    elif n == 3 and A.ndim == 2 and _may_list_edges(A, zero):
+        _warn(
+            f"{matrix_name()} has three rows of three integers, and is read as a matrix. If its rows are edges, pass "
+            "semiring.as_network(A, columns=(0, 1)), for a frame with two titles. If it is a matrix, "
+            f"{_silencing_advice()}"
         )
-    for suspect in suspects:
-        if _occurs_often(matrices, suspect):
-            if _count_edges(matrices, semiring.zero_for(A.dtype)):
-                return
-            for place, matrix in enumerate(matrices.reshape(-1, n, n)):
-                if _is_suspicious(matrix, suspect):
-                    position = (*[0] * (A.ndim - 3), *[place] * (A.ndim > 2), *_first_edge(matrix, suspect.value))
-                    message = _message(suspect, semiring, A.dtype, position)
-                    warnings.warn(message, SuspiciousWeightsWarning, stacklevel=stacklevel_of_caller())
-                    return
+
+
+def _find_suspicious(sample: Array, count: Callable[[Any], int], edges: int, semiring: Semiring) -> Any:
+    """Return a value that probably means "no edge" in entries without the zero of the semiring, or None.
+
+    The zero is infinite. The value is ∞, if that is not the zero. It is a 0 that is the best of all weights and
+    occurs twice, because one 0 may be the weight of an edge, or a 0 that is the worst weight, of two thirds of the
+    edges. It is -1 for a tenth of the edges, if no other weight is negative. Some edge has another weight.
+    """
+    dtype = sample.dtype
+    if semiring.zero.op != "const" or not isinf(semiring.zero.leaf or 0):  # type: ignore[arg-type]  # a Constant
+        return None
+    infinite = dtype.type(np.inf) if is_floating(dtype) else np.iinfo(dtype).max
+    if semiring.zero_for(dtype) != infinite and count(infinite):
+        return infinite
+    with np.errstate(invalid="ignore"):  # a NaN of bfloat16; the scan of the entries reports it
+        low, high = np.fmin.reduce(sample, None), np.fmax.reduce(sample, None)
+    if low == 0 or high == 0:
+        least = 2 if semiring.add(low, high) == 0 else 2 * edges / 3
+        return dtype.type(0) if least <= count(0) < edges else None
+    if (
+        low == -1
+        and semiring.domain.contains(low)
+        and edges / 10 <= count(-1) < edges
+        and not ((sample < 0) & (sample != -1)).any()
+    ):
+        return dtype.type(-1)
+    return None
+
+
+def _occurs(A: Array, value: Any) -> bool:
+    """Return whether a value occurs off the diagonals of (..., n, n)."""
+    on_diagonal = np.count_nonzero(A.diagonal(0, -2, -1) == value)
+    rows = max(1, PIECE * len(A) // A.nbytes)
+    count = sum(np.count_nonzero(A[i : i + rows] == value) for i in range(0, len(A), rows))
+    return bool(count > on_diagonal)
+
+
+def _may_list_edges(A: Array, zero: Any) -> bool:
+    """Return whether a 3 × 3 matrix may be three rows (source, target, weight): see `as_network`.
+
+    Its first two columns are all vertices from 0 or 1 on, no row is a loop, and an entry of the diagonal is an edge.
+    """
+    ends = A[:, :2]
+    used = set(ends.ravel().tolist())
+    numbered = used in ({0, 1, 2}, {1, 2, 3}, {0, 1, 2, 3}, {1, 2, 3, 4})
+    diagonal = A.diagonal()
+    return bool(numbered and (ends[:, 0] != ends[:, 1]).all() and ((diagonal != 0) & (diagonal != zero)).any())
 
 
 def warn_of_other_zeros_on_device(A: Array, semiring: Semiring, scan: Scan) -> None:
@@ -106,134 +137,35 @@ def warn_of_other_zeros_on_device(A: Array, semiring: Semiring, scan: Scan) -> N
     If the zero of the semiring does not occur, and a suspicious value may occur, the first vertices are copied to the
     host and examined there. Otherwise the call does not wait.
     """
-    zero, suspects = semiring.zero_for(A.dtype), _other_zeros(semiring, A.dtype)
+    zero = semiring.zero_for(A.dtype)
     if scan.has_zero or scan.low is None or zero in (scan.low, scan.high) or _zeros_are_trusted.get():
         return
-    greatest = np.inf if scan.high is None else scan.high
-    if any(scan.low <= suspect.value <= greatest for suspect in suspects):
-        few = max(1, _SAMPLE // _VERTICES**2)
-        A = A if A.ndim == 2 else A[(0,) * (A.ndim - 3)][:few]
+    if scan.low <= 0 or scan.high is None or np.isinf(float(scan.high)):
+        A = A if A.ndim == 2 else A[(0,) * (A.ndim - 3)][: _SAMPLE // _VERTICES**2]
         warn_of_other_zeros(A[..., :_VERTICES, :_VERTICES].get(), semiring)
 
 
-def _occurs_often(matrices: Array, suspect: _Suspect) -> bool:
-    """Return whether a value occurs off the diagonals of (..., n, n) so often that they have to be examined."""
-    if suspect.value != 0:
-        with np.errstate(invalid="ignore"):  # a NaN of bfloat16; the scan of the entries reports it
-            if _reduce_max(matrices, None) < suspect.value:
-                return False
-    return _count_edges(matrices, suspect.value) >= suspect.min_count
-
-
-@lru_cache(maxsize=256)
-def _other_zeros(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[_Suspect, ...]:
-    """Return the values other than the zero of the semiring that may mean "no edge": 0 and ∞.
-
-    The best possible weight is suspicious wherever it occurs. That is 0 if ⊕ is min and no weight is below 0, and 0 in
-    max-plus if no weight is above 0. Such a 0 must occur twice, because one 0 may be an edge. The best weight is ∞ if ⊕
-    is max, and one ∞ suffices. In other cases, such as capacities of 0, most edges must be equal.
-    """
-    if dtype.kind != "i" and not is_floating(dtype):
-        return ()
-    infinity = np.inf if is_floating(dtype) else np.iinfo(dtype).max
-    zero = semiring.zero_for(dtype)
-    twice = semiring in (min_plus, min_max, max_plus)
-    best = _reduce_max if semiring == max_plus else _reduce_min
-    suspects = (
-        _Suspect(dtype.type(0), 2 if twice else 1, needs_majority=not twice, best=best),
-        _Suspect(dtype.type(infinity), 1, needs_majority=semiring not in (max_min, max_plus)),
-    )
-    return tuple(suspect for suspect in suspects if suspect.value != zero)
-
-
-def _count(array: Array, value: Any) -> int:
-    """Return how many entries are equal to a value."""
-    if value == 0 and array.size <= _TINY:
-        return int(array.size - np.count_nonzero(array))
-    if array.nbytes <= PIECE:
-        return int(np.count_nonzero(array == value))  # NumPy counts truth values three times as fast as numbers
-    rows = max(1, PIECE * len(array) // array.nbytes)
-    return sum(int(np.count_nonzero(array[i : i + rows] == value)) for i in range(0, len(array), rows))
-
-
-def _count_edges(matrices: Array, value: Any) -> int:
-    """Return how many entries off the diagonals of (..., n, n) are equal to a value."""
-    count = _count(matrices, value)
-    return count and count - _count(matrices.diagonal(0, -2, -1), value)
-
-
-def _first_edge(matrix: Array, value: Any) -> tuple[int, int]:
-    """Return the position of the first entry off the diagonal of a matrix that is equal to a value."""
-    for i, row in enumerate(matrix):
-        columns = np.flatnonzero(row == value)
-        if (columns := columns[columns != i]).size:
-            return i, int(columns[0])
-    raise AssertionError("no entry off the diagonal has the value")
-
-
-def _is_suspicious(matrix: Array, suspect: _Suspect) -> bool:
-    """Return whether equal entries of a matrix without the zero of the semiring probably mean "no edge"."""
-    count, edges = _count_edges(matrix, suspect.value), len(matrix) * (len(matrix) - 1)
-    if count < suspect.min_count or (suspect.needs_majority and 3 * count < 2 * edges):
-        return False
-    if suspect.value != 0:
-        return not suspect.needs_majority or count < edges
-    if count == edges:  # the matrix may have no edges, or all edges of weight 0
-        return False
-    if suspect.needs_majority or 3 * count >= 2 * edges:
-        return True
-    # Among weights of both signs, 0 may be a weight. If it means no edge, some cycle nearly always gains.
-    return suspect.best(matrix, None) == 0 and not _may_be_distances(matrix, edges - count)
-
-
-def _may_be_distances(matrix: Array, positive: int) -> bool:
-    """Return whether the zeros of a matrix may be distances between vertices at one place, whose rows then agree.
-
-    For some zeros off the diagonal, the function tests whether the two vertices have equal rows and equal columns, up
-    to the rounding of distances. If all other edges (``positive`` counts them) have one weight, the matrix is more
-    likely an adjacency matrix.
-    """
-    n = len(matrix)
-    for step in (1 + n * n // _FEW, 1):
-        tails, heads = np.nonzero(matrix[::step] == 0)
-        tails = tails * step
-        tails, heads = tails[tails != heads], heads[tails != heads]
-        if tails.size:
-            break
-    chosen = np.linspace(0, len(tails) - 1, min(_PAIRS, len(tails))).astype(np.intp)
-    i, j, each = tails[chosen], heads[chosen], np.arange(len(chosen))
-    with np.errstate(invalid="ignore"):  # ∞ - ∞ is NaN, and such a pair does not agree
-        for distances in (matrix, matrix.T):
-            one, other = distances[i].astype(np.float64), distances[j].astype(np.float64)
-            one[each, i], one[each, j] = 0, 0
-            other[each, i], other[each, j] = distances[j, i], 0  # the distance back is 0 too
-            longest = np.maximum(np.abs(one).max(1), np.abs(other).max(1))
-            if not (np.abs(one - other).max(1) <= longest / _NEAR).all():
-                return False
-    k = int(np.argmax(one[0] != 0))
-    return _count_edges(matrix, matrix[k, i[0]]) < positive
-
-
-def _message(suspect: _Suspect, semiring: Semiring, dtype: np.dtype[Any], position: tuple[int, ...]) -> str:
-    """Return the warning about a suspicious value. ``position`` is that of its first occurrence off the diagonal."""
+def _message(value: Any, semiring: Semiring, A: Array, zero: Any) -> str:
+    """Return the warning about a suspicious value of (..., n, n)."""
 
     def name(x: Any) -> tuple[str, str]:
-        if x == 0:
-            return "0", "0"
-        if is_floating(dtype):
+        if x in (0, -1):
+            return f"{x:g}" if is_floating(A.dtype) else str(x), str(int(x))
+        if is_floating(A.dtype):
             return ("∞", "np.inf") if x > 0 else ("-∞", "-np.inf")
         return str(x), f"np.iinfo(A.dtype).{'max' if x > 0 else 'min'}"
 
-    (text, written), (zero, zero_written) = name(suspect.value), name(semiring.zero_for(dtype))
+    (text, written), (zero_text, zero_written) = name(value), name(zero)
+    places = np.argwhere((value == A) & ~np.eye(A.shape[-1], dtype=bool))
     remedy = advice(
         f"pass np.where(A == {written}, {zero_written}, A), for a frame A.mask(A == {written}, {zero_written}), which "
         "keeps its labels",
         f"write {zero_written.removeprefix('np.')} for no edge, or leave these edges out of a list",
     )
     return (
-        f"entries of {matrix_name()} off the diagonal are {text}, none is {zero}: in {semiring.name}, {text} is the "
-        f"weight of an edge, and {zero} is no edge. If {text} means no edge, {remedy}. If it is a weight, "
-        f"{_silencing_advice()}. An example is {entry_name(*position)}"
+        f"entries of {matrix_name()} off the diagonal are {text}, none is {zero_text}: in {semiring.name}, {text} is "
+        f"the weight of an edge, and {zero_text} is no edge. If {text} means no edge, {remedy}. If it is a weight, "
+        f"{_silencing_advice()}. An example is {entry_name(*map(int, places[0]))}"
     )
 
 
@@ -242,26 +174,18 @@ def _silencing_advice() -> str:
     return f"pass {option('check', False)}{advice(f', or call {_SILENCE}', '')}"
 
 
-def minus_one_hint(weights: Array, *, integers: bool = False) -> str:
-    """Return a hint for the error about a negative cycle: if every negative weight is -1, it may mean no edge."""
-    negative = weights[weights < 0]
-    if not negative.size or not (negative == -1).all():
-        return ""
-    none = "np.iinfo(A.dtype).max" if integers else "np.inf"
-    remedy = advice(f"pass np.where(A == -1, {none}, A)", "write inf, or leave these edges out of a list")
-    return f" (if -1 means no edge, {remedy})"
+def _warn(message: str) -> None:
+    warnings.warn(message, SuspiciousWeightsWarning, stacklevel=stacklevel_of_caller())
 
 
 def warn_of_percentages(products: Array) -> None:
     """Warn if a product of probabilities, in the memory of the host, is above 1, as with 95 for 95 %."""
     greatest = float(products.max()) if products.size else 0.0
     if greatest > 1:
-        warnings.warn(
+        _warn(
             f"the most reliable of these paths has the product {greatest:.6g}, and probabilities lie in [0, 1]. If the "
             f"weights are percentages, {advice('pass A / 100', 'divide them by 100')}. If they are factors that gain, "
-            f"{_silencing_advice()}",
-            SuspiciousWeightsWarning,
-            stacklevel=stacklevel_of_caller(),
+            f"{_silencing_advice()}"
         )
 
 

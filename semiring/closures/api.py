@@ -298,6 +298,8 @@ def _is_plain(A: Any, out: Any, options: Options) -> bool:
         return False
     if dtype.kind in "iu" and options.semiring.dtypes == ("bool",):  # integers that may be truth values
         return False
+    if dtype.kind == "b" and not options.semiring.supports(dtype):  # truth values that become weights
+        return False
     check_star(options.semiring, dtype)
     return out is None or _may_write_to(out, A)
 

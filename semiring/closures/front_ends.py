@@ -34,7 +34,7 @@ from semiring.closures.plan import Plan
 from semiring.closures.planner import plan_of
 from semiring.closures.request import Request
 from semiring.closures.rules.half import stays_float16
-from semiring.errors import DivergenceError, DomainError, SemiringError, ShapeError
+from semiring.errors import DivergenceError, DomainError, SemiringError, ShapeError, square_error
 from semiring.io.files import names_file
 from semiring.io.inputs import DEFAULT_READING, convert_input
 from semiring.kernels import can_pack
@@ -68,7 +68,7 @@ def _close(request: Request) -> Any:
         return _close(replace(request, operand=network, reading=DEFAULT_READING))
     if needs_files(request):
         return close_file(request, close_request)
-    if request.reading != DEFAULT_READING or may_name_vertices(request.operand):
+    if not request.reading.is_default or may_name_vertices(request.operand):
         return _close_named(request)
     if _is_packed_for_gpu(request):
         return _close_packed_on_gpu(request)
@@ -103,7 +103,7 @@ def _warn_of_zeros(call: Call) -> None:
     if call.kind.device is not None:
         if "scan" in results:  # for float16 and bfloat16 the copy in float32 was scanned
             warn_of_other_zeros_on_device(call.A, call.semiring, call.scan)
-    elif (least := results.get("least_weight")) is None or not least > 0:  # weights above 0 leave nothing to warn of
+    elif not (results.get("least_weight") or 0) > 0 or call.A.shape[-1] == 3:  # or three rows that may list edges
         warn_of_other_zeros(call.A, call.semiring)
 
 
@@ -190,7 +190,7 @@ def _close_on_host(request: Request) -> Any:
 def _close_bits(request: Request, A: BitMatrix, out: Any) -> Any:
     """Close a `BitMatrix` in its packed storage. Cost: n³ bit pairs."""
     if A.shape[0] != A.shape[1]:
-        raise ShapeError(f"A is {A.shape}: a closure needs a square matrix")
+        raise square_error(A.shape)
     check_star(request.semiring, A.dtype)
     if out is not None and (not isinstance(out, BitMatrix) or out.shape != A.shape):
         raise ShapeError(f"out must be a BitMatrix of shape {A.shape}, or None")
@@ -246,7 +246,7 @@ def _close_sparse(request: Request) -> Any:
     A, options = request.operand, request.options
     check_sparse(A)
     if A.shape[0] != A.shape[1]:
-        raise ShapeError(f"A is {A.shape}: a closure needs a square matrix")
+        raise square_error(A.shape)
     n, dtype, out_buffer = A.shape[0], np.dtype(A.dtype), None
     if request.out is None:
         demand_memory(n * n * dtype.itemsize, f"the closure of {n:,} vertices", fewer_paths_advice())
@@ -280,7 +280,7 @@ def _close_any_array(request: Request) -> Any:
     else:
         out_buffer = out
     if array.ndim < 2 or array.shape[-1] != array.shape[-2]:
-        raise ShapeError(f"A is {array.shape}: a closure needs square matrices, shape (n, n) or (..., n, n)")
+        raise square_error(array.shape)
     check_star(semiring, array.dtype)
     xp = array_namespace(array)
     if out_buffer is None:

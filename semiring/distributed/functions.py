@@ -43,6 +43,7 @@ from semiring.errors import (
     StorageError,
     UnknownNameError,
     VertexError,
+    square_error,
 )
 from semiring.io.atomic import sync_folder
 from semiring.kernels import backend_for
@@ -430,7 +431,7 @@ def _check_square(A: Any) -> Array:
     """Return a square matrix as a NumPy array. Raises `ShapeError` and `DTypeError`."""
     array = _check_rows(A)
     if array.shape[0] != array.shape[1]:
-        raise ShapeError(f"A is {array.shape}: a square matrix is needed")
+        raise square_error(array.shape)
     return array
 
 

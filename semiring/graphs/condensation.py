@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from semiring.algebra.catalogue import boolean
 from semiring.arrays.bits import BitMatrix
-from semiring.arrays.labels import is_frame, is_graph, labelled_square
+from semiring.arrays.labels import is_frame, is_graph, labelled_square, require_square
 from semiring.arrays.operands import as_host_operand, as_matrix
 from semiring.arrays.parts import to_host_array
 from semiring.arrays.sparse import is_sparse, stored_entries
 from semiring.arrays.vertices import Vertices
-from semiring.errors import ShapeError, VertexError
+from semiring.errors import VertexError, square_error
 from semiring.graphs.components import strong_components_of_sparse
 from semiring.io.inputs import Reading, list_edges, open_graph
 from semiring.io.network import convert_network, network_edges, weighted_edges
@@ -214,9 +214,10 @@ def condensation(
         shape, names = A.matrix.shape, A.names
     else:
         A, names = labelled_square(A)[:2] if is_frame(A) else (A, None)
+        require_square(A)
         tails, heads, shape = _list_edges(A)
     if len(shape) != 2 or shape[0] != shape[1]:
-        raise ShapeError(f"A is {shape}: a graph needs a square matrix")
+        raise square_error(shape)
     if directed is False:
         tails, heads = np.concatenate([tails, heads]), np.concatenate([heads, tails])
     return Condensation(shape[0], tails.astype(np.int64), heads.astype(np.int64), names)

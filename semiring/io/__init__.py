@@ -12,7 +12,7 @@ array([[inf,  2.,  9.],
 from __future__ import annotations
 
 from semiring.io.atomic import atomic_file
-from semiring.io.graphs import as_network
+from semiring.io.inputs import as_network
 from semiring.io.network import Network
 from semiring.io.positions import with_positions
 from semiring.io.reading import FORMATS, format_of, read

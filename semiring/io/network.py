@@ -457,6 +457,8 @@ def convert(
     if target.kind == "b":
         return _as_truth_values(values, locate, is_edge_list=is_edge_list and semiring.dtypes == ("bool",))
     none = np.zeros(values.shape, bool) if is_text and values.dtype.kind in "iu" else _find_no_edge(values, semiring)
+    if values.dtype.kind == "b":  # True is an edge of weight 1, False is no edge
+        none = ~values
     if target.kind in "iu":
         result = _as_integers(values, none, semiring, target, locate)
     else:

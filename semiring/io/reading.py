@@ -9,7 +9,7 @@ from typing import IO, Any, BinaryIO
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
-from semiring.arrays.labels import parse_title_pair
+from semiring.arrays.titles import parse_title_pair
 from semiring.errors import DTypeError, FormatError, MissingExtraError
 from semiring.io import dimacs, edge_list, matrix_market, node_link, npy
 from semiring.io.files import name_of, open_binary, read_all

@@ -21,7 +21,7 @@ from semiring.arrays.sparse import is_sparse, stored_entries
 from semiring.errors import DomainError, FormatError, ShapeError
 from semiring.io import dimacs, edge_list, matrix_market, node_link, npy
 from semiring.io.atomic import atomic_file
-from semiring.io.graphs import as_network
+from semiring.io.inputs import as_network
 from semiring.io.network import Network, compress, convert_network, count_vertices, is_directed
 from semiring.io.reading import format_of
 from semiring.io.text import ProgressMatrix

@@ -547,11 +547,13 @@ def transitive_closure(  # type: ignore[misc]  # predecessors is one of the opti
     if names_file(A):
         reading = Reading(options.pop("weight", None), options.pop("directed", None), options.pop("columns", None))
         A, _ = open_graph(A, boolean, reading, sparse=True if some else None)
-    if is_frame(A) and not Reading(options.get("weight"), None, options.get("columns")).lists_edges(A):
+    reading = Reading(options.get("weight"), None, options.get("columns"))
+    reading.check(A)
+    if is_frame(A) and not reading.lists_edges(A):
         labelled = labelled_square(A)
         A, restore = labelled.matrix, return_unchanged if some else labelled.restore
         options["names"] = labelled.names if options.get("names") is None else options["names"]
-    if not may_name_vertices(A):
+    if not (may_name_vertices(A) or reading.lists_edges(A)):
         _refuse_stack(A)
         unpacked = with_predecessors or options.get("method", "auto") != "auto"  # a method may not support bits
         if not (some or is_device_array(A)):

@@ -11,7 +11,7 @@ from typing import Any
 from semiring.algebra.catalogue import boolean
 from semiring.algorithms.packed_bits import diagonal_bits
 from semiring.arrays.bits import BitMatrix, pack
-from semiring.arrays.labels import may_name_vertices
+from semiring.arrays.labels import may_name_vertices, require_square
 from semiring.arrays.sparse import is_sparse, stored_entries
 from semiring.closures import closure
 from semiring.errors import AlgebraError, ShapeError
@@ -71,13 +71,14 @@ def transitive_reduction(
            [0, 0, 0, 0]])
     """
     A, reading = open_graph(A, boolean, Reading(weight, directed, columns))
-    if may_name_vertices(A) or directed is False:
+    if may_name_vertices(A) or not reading.is_default:
         labelled = convert_input(A, boolean, reading)
         matrix = labelled.matrix
         if is_sparse(matrix):
             matrix = BitMatrix.from_edges(*stored_entries(matrix)[:2], matrix.shape)
         reduced = _reduce(matrix if isinstance(matrix, BitMatrix) else pack(matrix), labelled.names, threads)
         return labelled.restore(reduced.unpack())
+    require_square(A)
     reduced = _reduce(A if isinstance(A, BitMatrix) else pack(A), None, threads)
     return reduced if isinstance(A, BitMatrix) else reduced.unpack()
 

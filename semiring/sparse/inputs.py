@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from semiring.algebra import Semiring
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.encoding import check_entries, convert
-from semiring.arrays.labels import may_name_vertices
+from semiring.arrays.labels import may_name_vertices, require_square
 from semiring.arrays.operands import as_host_operand, as_matrix, common_dtype
 from semiring.arrays.scans import Scan, refuse_unbounded
 from semiring.arrays.scatter import add_duplicates
 from semiring.arrays.sparse import is_ascending, is_sparse, stored_entries, warn_of_duplicates
 from semiring.arrays.zero_conventions import warn_of_other_zeros
-from semiring.errors import DomainError, DTypeError, ShapeError, TooLargeError
+from semiring.errors import DomainError, DTypeError, TooLargeError, square_error
 from semiring.graphs.components import has_compiled_loops
 from semiring.io.inputs import DEFAULT_READING, Reading, convert_input, list_edges, open_graph
 from semiring.io.network import symmetrize, weighted_edges
@@ -72,13 +72,15 @@ def edges_of(
     """
     names = None
     A, reading = open_graph(A, semiring, reading, sparse=True)
-    if may_name_vertices(A):
+    if may_name_vertices(A) or reading.columns is not None:
         edges = list_edges(A, reading)
         if edges is not None:
             rows, columns, values = weighted_edges(edges, semiring, dtype, directed=reading.directed is not False)
             return _read_lists(edges.size, rows, columns, values, semiring, edges.names)
         labelled_matrix = convert_input(A, semiring, reading)
         A, names = labelled_matrix.matrix, labelled_matrix.names
+    else:
+        require_square(A)
     A = A.unpack() if isinstance(A, BitMatrix) else as_host_operand(A)
     both = names is None and reading.directed is False
     if is_sparse(A):
@@ -101,7 +103,7 @@ def _make_pattern(n: int, rows: Array, columns: Array) -> Pattern:
 def _read_sparse(A: Any, semiring: Semiring, dtype: Any, names: Any, is_undirected: bool) -> SparseEntries:
     """Return the edges of a SciPy sparse matrix, or of its union with its transpose if ``is_undirected``."""
     if A.shape[0] != A.shape[1]:
-        raise ShapeError(f"A is {A.shape}: a square matrix is needed")
+        raise square_error(A.shape)
     if A.shape[0] > _MAX_VERTICES:
         raise TooLargeError(
             f"A has {A.shape[0]:,} vertices, and at most {_MAX_VERTICES:,} are numbered: pass a part of it"

@@ -19,7 +19,7 @@ from semiring.arrays.operands import as_host_operand, as_matrix, operands
 from semiring.arrays.sparse import is_sparse
 from semiring.arrays.zero_conventions import warn_of_other_zeros
 from semiring.closures import closure, closure_of_rounded
-from semiring.errors import ShapeError, no_star
+from semiring.errors import ShapeError, no_star, square_error
 from semiring.io.inputs import Reading, open_graph
 from semiring.io.network import semiring_of, symmetrize
 from semiring.kernels import backend_for
@@ -119,7 +119,7 @@ def fixed_point(
     array = array if directed is not False else symmetrize(as_matrix(array, algebra, square=True), algebra)
     matrix, right = operands(algebra, A=as_host_operand(array), b=as_host_operand(b, "b"))
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise ShapeError(f"A is {matrix.shape}: a square matrix is needed")
+        raise square_error(matrix.shape)
     _check_shape(right, len(matrix))
     warn_of_other_zeros(matrix, algebra)
     _require_star(algebra)

@@ -151,7 +151,7 @@ def test_frames_of_truths_and_what_is_none():
     found = sr.condensation(square)
     assert found.reaches("a", "c")
     assert not found.reaches("c", "a")
-    with pytest.raises(sr.errors.FormatError, match=r"columns=\('x', 'y'\)"):
+    with pytest.raises(sr.errors.FormatError, match=r"columns=\(SOURCE, TARGET\)"):
         sr.condensation(pd.DataFrame({"x": ["p"], "y": ["q"]}))
     with pytest.raises(sr.errors.FormatError, match="abc: the ending names no known format"):
         sr.condensation("abc")

@@ -148,21 +148,18 @@ def test_one_zero_may_be_an_edge_and_two_of_an_ordinary_matrix_are_suspicious(dt
         sr.closure(A)
 
 
-@pytest.mark.parametrize("n", [6, 40, pytest.param(300, marks=pytest.mark.full)])
-def test_distances_of_vertices_at_one_place_are_not_suspicious(n):
-    """Zeros between vertices at one place raise no warning, also where they are rounded, but other zeros do."""
-    points = np.random.default_rng(n).random((n, 2))
-    points[: n // 3] = points[-(n // 3) :]
-    D = np.linalg.norm(points[:, None] - points, axis=-1)
-    squares = (points**2).sum(1)
-    rounded = np.sqrt(np.maximum(squares[:, None] + squares - 2 * points @ points.T, 0))
-    for distances in (D, D.astype(np.float32), rounded, np.round(100 * D).astype(np.int64), np.stack([D, D])):
-        sr.closure(distances)
-    sr.closure(-D, "max_plus")
-    far = np.argwhere(D > 0.5)[:2]
-    D[tuple(far.T)] = 0
-    with pytest.warns(SuspiciousWeightsWarning):
-        sr.closure(D)
+@pytest.mark.parametrize("dtype", [np.float64, np.int32])
+@pytest.mark.parametrize("name", ["max_min", "min_plus", "min_max", "max_plus"])
+def test_minus_one_that_may_mean_no_edge(name, dtype):
+    A = np.array([[0, 5, -1], [-1, 0, 2], [3, -1, 0]], dtype)
+    with warnings.catch_warnings(action="error"), pytest.raises(SuspiciousWeightsWarning, match="If -1 means no edge"):
+        sr.closure(A, name)
+    zero = sr.as_semiring(name).zero_for(dtype)
+    for other in (np.where(A == -1, zero, A), np.where(A == 5, -2, A)):  # no edge occurs; another negative weight
+        try:
+            sr.closure(other, name)
+        except sr.errors.DivergenceError:
+            assert (other == -2).any() or name == "max_plus"
 
 
 def test_the_warning_for_bfloat16():

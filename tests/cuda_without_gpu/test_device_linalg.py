@@ -490,10 +490,3 @@ def test_a_sum_that_diverges_is_told_where_the_host_waits_anyway(cp):
     before = fake_cupy.Array.wait_count
     sr.closure(cp.asarray(np.array([[2.0]])), "plus_times", check=False)
     assert fake_cupy.Array.wait_count == before
-
-
-@pytest.mark.parametrize("explain", [False, True])
-def test_distances_on_a_device_are_not_suspicious(cp, explain):
-    points = np.random.default_rng(0).random(60)
-    points[:9] = points[-9:]
-    sr.closure(cp.asarray(np.abs(points[:, None] - points)), explain=explain)

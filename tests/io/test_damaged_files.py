@@ -262,7 +262,7 @@ def test_json_that_says_a_thing_twice(tmp_path):
 
 
 def test_a_weight_of_null_is_not_1(tmp_path):
-    message = "the edge 0 → 1 and all other edges have None as 'weight': give them weights, or leave 'weight' out"
+    message = "the edge 0 → 1 has no weight 'weight': give each edge one"
     check_refused(tmp_path, "A.json", node_link([None, None]), message)
     check_refused(tmp_path, "A.json", node_link([None, None]), message, weight="weight")
     check_refused(
@@ -272,7 +272,7 @@ def test_a_weight_of_null_is_not_1(tmp_path):
     assert sr.read(tmp_path / "A.json", "boolean").matrix.sum() == 2  # over truths every edge is one
     graph = nx.DiGraph()
     graph.add_edge("a", "b", weight=None)
-    with pytest.raises(FormatError, match="the edge a → b and all other edges have None as 'weight'"):
+    with pytest.raises(FormatError, match="the edge a → b has no weight 'weight': give each edge one"):
         sr.as_network(graph)
     (tmp_path / "A.json").write_text(node_link([7]).replace(', "weight": 7', ""))
     assert sr.read(tmp_path / "A.json").matrix[0, 1] == 1

@@ -1088,7 +1088,12 @@ MALFORMED = [
     ("x.json", NODES + '[7]}', "x.json: edge 0 has no 'source'"),
     ("x.json", NODES + '[], "directed": "true"}', "x.json: 'directed' is \"true\", give true or false"),
     ("x.json", NODES + EDGE + '1}, {"source": "c"}]}', "x.json: edge 1: its source 'c' is the id of no node"),
-    ("x.json", NODES + EDGE + '"5"}]}', "x.json: the edge a → b: the weight '5' is not a real number"),
+    (
+        "x.json",
+        NODES + EDGE + '"5"}]}',
+        "x.json: the edge a → b: the weight 'weight' is '5', not a real number: convert such weights to numbers, and "
+        "leave out rows without a weight",
+    ),
     ("x.json", NODES + EDGE + "NaN}]}", "x.json: the edge a → b: the weight is not a number (NaN)"),
     ("x.json", NODES + EDGE + "1e400}]}", "x.json: a number is beyond the range of float64"),
     ("x.npy", "not numpy", "x.npy: not a .npy file, or the result of a run that has not finished"),

@@ -195,7 +195,6 @@ def test_bad_operands_are_named():
         sr.identity(2.5)
     for call, remedy in [
         (lambda: sr.matmul(square, square, "boolean"), r"Use bool\..* A != 0 or A < inf"),
-        (lambda: sr.matmul(square < 1, square < 1), "the semiring of truth values is 'boolean'"),
     ]:
         with pytest.raises(DTypeError, match=remedy):
             call()

@@ -41,7 +41,6 @@ from semiring.algorithms.bellman_ford import bellman_ford, raise_by_margin, swee
 from semiring.algorithms.potentials.weights import Weights, relative_rounding, roundings
 from semiring.algorithms.views import Array
 from semiring.arrays.parts import to_host_array
-from semiring.arrays.zero_conventions import minus_one_hint
 from semiring.errors import NO_CLOSURE, DomainError, NegativeCycleError, PositiveCycleError, cycle_text
 from semiring.kernels import backend_for
 from semiring.kernels.contract import PassKernels
@@ -298,18 +297,15 @@ def exact_cycle_error(weights: Weights, cycle: list[int]) -> NegativeCycleError 
         weights, cycle = replace(weights, A=weights.A.T), cycle[::-1]
     heads = [*cycle[1:], cycle[0]]
     exact = dict(zip(zip(cycle, heads, strict=True), weights.exact_weights(cycle, heads), strict=True))
-    A, hint = weights.A, ""
-    if weights.sign > 0 and isinstance(A, np.ndarray) and not (A.diagonal() < 0).any():
-        hint = minus_one_hint(A, integers=A.dtype.kind == "i")
-    return cycle_error(cycle, lambda i, j: exact[i, j], weights.sign, weights.epsilon, hint)
+    return cycle_error(cycle, lambda i, j: exact[i, j], weights.sign, weights.epsilon)
 
 
 def cycle_error(
-    cycle: list[int], weight: Callable[[int, int], int | Fraction], sign: int, epsilon: float, hint: str = ""
+    cycle: list[int], weight: Callable[[int, int], int | Fraction], sign: int, epsilon: float
 ) -> NegativeCycleError | None:
     """Return `NegativeCycleError` if Σ w < -ε Σ |w| around ``cycle``, exactly; otherwise None.
 
-    The cycle of the error begins with its smallest vertex. The message ends with the ``hint``.
+    The cycle of the error begins with its smallest vertex.
     """
     first = cycle.index(min(cycle))
     cycle = [*cycle[first:], *cycle[:first]]
@@ -322,7 +318,6 @@ def cycle_error(
     weight_shown = str(amount) if amount.denominator == 1 else f"{float(amount):.6g}"
     return (NegativeCycleError if sign > 0 else PositiveCycleError)(
         f"the cycle {cycle_text(cycle)} of {len(cycle)} edge{'s' if len(cycle) > 1 else ''} has the weight "
-        f"{weight_shown}, {'below' if sign > 0 else 'above'} 0: going round it improves without end, so {NO_CLOSURE}"
-        f"{hint}",
+        f"{weight_shown}, {'below' if sign > 0 else 'above'} 0: going round it improves without end, so {NO_CLOSURE}",
         cycle,
     )
