@@ -17,7 +17,7 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -257,3 +257,11 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):
         command = f"HYPOTHESIS_PROFILE={profile} python -m pytest{every_tier} {item.nodeid!r}"
         report.sections.append(("repeat it", command))
     return report
+
+
+@pytest.fixture(autouse=True)
+def close_figures() -> Iterator[None]:
+    """Close the figures of a test, which pyplot keeps, and of which it allows twenty without a warning."""
+    yield
+    if pyplot := sys.modules.get("matplotlib.pyplot"):
+        pyplot.close("all")

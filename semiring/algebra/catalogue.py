@@ -158,7 +158,7 @@ def check_sum_laws(semiring: Semiring) -> None:
     """Raise `AlgebraError` unless ⊕ is associative and commutative with neutral 0̄, as every product requires."""
     if is_proved(semiring):
         return
-    from semiring.algebra.verify.check import check_sums
+    from semiring.algebra.verify.axioms import check_sums
 
     report = check_sums(semiring)
     if report.refuted:

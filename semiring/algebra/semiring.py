@@ -293,7 +293,7 @@ class Semiring:
         str
             The formula, without dollar signs.
         """
-        from semiring.algebra.symbolic import semiring_latex
+        from semiring.algebra.notation import semiring_latex
 
         return semiring_latex(self)
 
@@ -451,7 +451,7 @@ class Semiring:
         mul = self.mul.expression
         if mul in _ANNIHILATED_BY_0 and self.zero.leaf == 0:
             return None
-        from semiring.algebra.verify.check import refute_annihilation
+        from semiring.algebra.verify.axioms import refute_annihilation
 
         return refute_annihilation(self)
 

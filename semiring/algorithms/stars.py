@@ -96,7 +96,7 @@ def check_star(semiring: Semiring, dtype: np.dtype[Any]) -> None:
     _check_laws(semiring)  # comes before the star, because no star helps if a law is broken
     star = semiring.star_expression
     if star is None:
-        from semiring.algebra.verify.check import common_star  # only for this message
+        from semiring.algebra.verify.axioms import common_star  # only for this message
 
         suggestion = common_star(semiring)
         example = f", such as {option('star', suggestion)}" if suggestion else ""

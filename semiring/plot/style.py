@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import sys
 import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -56,13 +57,20 @@ def require_matplotlib() -> None:
 
 
 def new_figure(width: float, height: float) -> Any:
-    """Return an empty figure with an off-screen canvas, for any setting of the user's matplotlib."""
+    """Return an empty figure with an off-screen canvas, for any setting of the user's matplotlib.
+
+    In a script that imported pyplot it becomes pyplot's current figure, so that ``plt.savefig`` and ``plt.show`` find
+    it. A notebook shows the returned figure already.
+    """
     require_matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     engine = ConstrainedLayoutEngine(w_pad=0.14, h_pad=0.14)
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    if pyplot is not None and "inline" not in pyplot.get_backend():
+        return pyplot.figure(figsize=(width, height), facecolor="white", layout=engine)
     figure = Figure(figsize=(width, height), facecolor="white", layout=engine)
     FigureCanvasAgg(figure)
     return figure

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.expressions.tree import is_floating
-from semiring.algebra.verify import laws as axioms
+from semiring.algebra.verify import statements as axioms
 from semiring.algebra.verify.dtype_laws import ArrayAlgebra
 from semiring.errors import UnknownNameError
 from semiring.testing.arithmetic import is_close

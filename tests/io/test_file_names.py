@@ -8,7 +8,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import semiring as sr
-from semiring.errors import FormatError, NegativeCycleError, TooLargeError
+from semiring.errors import DTypeError, FormatError, NegativeCycleError, StorageError, TooLargeError
 
 INF = np.inf
 EDGES = {"von": ["a", "b", "c", "a"], "nach": ["b", "c", "d", "d"], "km": [3.0, 4.0, 0.0, 9.0], "lanes": [2, 2, 1, 1]}
@@ -123,3 +123,42 @@ def test_a_header_of_more_vertices_than_are_numbered(tmp_path, size, text):
     path.write_text(text.format(n=size))
     with pytest.raises(TooLargeError, match="vertices"):
         sr.read(path)
+
+
+# ------------------------------------------------------------------------------------------- closures of files
+
+
+@pytest.fixture
+def roads(tmp_path):
+    path = tmp_path / "roads.csv"
+    path.write_text("from,to,km,hours\nUlm,Kiel,7,1\nKiel,Jena,4,2\nUlm,Jena,12,9\n")
+    return path
+
+
+def test_a_closure_of_a_file_is_a_network(roads, tmp_path):
+    found, explanation = sr.closure(roads, weight="km", explain=True)
+    assert (found.names, found.title, found.unit) == (("Ulm", "Kiel", "Jena"), "roads", "km")
+    assert found.matrix.tolist() == [[0, 7, 11], [INF, 0, 4], [INF, INF, 0]]
+    assert "vertices have names" in str(explanation.chain)
+    out = np.empty((3, 3))
+    assert sr.closure(str(roads), weight="km", out=out) is out
+    assert np.array_equal(out, found.matrix)
+    for given in (roads, sr.read(roads, weight="km")):
+        reading = {"weight": "km"} if given is roads else {}
+        mapped = sr.closure(given, out=tmp_path / "closed.npy", **reading)
+        assert isinstance(mapped, np.memmap)
+        assert np.array_equal(mapped, found.matrix)
+    np.save(tmp_path / "A.npy", np.array([[INF, 7.0], [1.0, INF]]))
+    assert type(sr.closure(tmp_path / "A.npy")) is np.ndarray
+
+
+def test_options_that_files_do_not_take(roads, tmp_path):
+    with pytest.raises(FormatError, match=r"roads\.csv"):  # kilometres, or hours
+        sr.closure(roads)
+    with pytest.raises(FormatError, match=r"roads\.xyz: the ending names no known format"):
+        sr.closure(tmp_path / "roads.xyz")
+    for options in ({"memory": "1 GiB"}, {"journal": "journal"}):
+        with pytest.raises(StorageError, match="A is in another kind of file"):
+            sr.closure(roads, weight="km", **options)
+    with pytest.raises(DTypeError, match="pass it as semiring='max_min'"):
+        sr.closure("max_min")

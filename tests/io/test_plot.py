@@ -17,9 +17,8 @@ from semiring import plot
 from semiring.data import load_network
 from semiring.errors import FormatError, MissingExtraError
 from semiring.io import Network
+from semiring.plot.drawing import arc, layout, map_center, project
 from semiring.plot.heat_map import seriate
-from semiring.plot.layout import layout
-from semiring.plot.maps import arc, map_center, project
 
 INF = float("inf")
 
@@ -293,3 +292,12 @@ def test_a_heat_map_is_of_a_square_matrix(matrix, names, message):
     """A matrix of 2 rows and 3 columns raises."""
     with pytest.raises(sr.errors.ShapeError, match=message):
         plot.plot_matrix(matrix, names=names)
+
+
+@pytest.mark.parametrize("draw", [lambda: plot.plot_matrix(np.eye(3)), lambda: plot.plot_network(Network(chain(3)))])
+def test_pyplot_saves_the_picture_that_was_drawn_last(tmp_path, draw):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    figure = draw()
+    assert plt.gcf() is figure
+    plt.savefig(tmp_path / "x.png", dpi=60)
+    assert len(set(pixels(tmp_path / "x.png")[2])) > 20, "not a blank page"

@@ -11,9 +11,9 @@ Each law is decided on the elements of the domain, over exact numbers, with 0̄ 
 Deviations that only the rounding of a dtype causes are reported beside the verdict, never as a failure.
 """
 
-from semiring.algebra.verify.check import check_axioms, derive_property
-from semiring.algebra.verify.laws import AXIOMS, PROPERTIES, STAR_LAWS, Law
+from semiring.algebra.verify.axioms import check_axioms, derive_property
 from semiring.algebra.verify.report import AxiomReport, Counterexample, Rounding, Verdict
+from semiring.algebra.verify.statements import AXIOMS, PROPERTIES, STAR_LAWS, Law
 
 __all__ = [
     "AXIOMS",

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from semiring.algebra.verify.intervals import Violation, make_counterexample
-from semiring.algebra.verify.laws import Law
 from semiring.algebra.verify.polynomials import UndecidedError
 from semiring.algebra.verify.report import Rounding, Verdict
+from semiring.algebra.verify.statements import Law
 from semiring.errors import IntegerOverflowError
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from semiring.algebra.verify.case_splits import Cases, Effort
 from semiring.algebra.verify.extended_reals import DecimalNumbers, Numbers, Value, format_value, is_nan, numbers_for
-from semiring.algebra.verify.laws import Law
 from semiring.algebra.verify.polynomials import UndecidedError
 from semiring.algebra.verify.report import Counterexample, Verdict
+from semiring.algebra.verify.statements import Law
 
 if TYPE_CHECKING:
     from semiring.algebra import Domain, Semiring

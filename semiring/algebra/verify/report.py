@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from semiring.advice import advice, option
-from semiring.algebra.verify.laws import SUM_LAWS, Law
+from semiring.algebra.verify.statements import SUM_LAWS, Law
 from semiring.errors import AlgebraError, UnknownNameError
 
 __all__ = ["AxiomReport", "Counterexample", "Rounding", "Verdict"]

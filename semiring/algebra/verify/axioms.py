@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from semiring.algebra.expressions import Expression
+from semiring.algebra.verify.bit_laws import acts_on_bits, prove_bits
 from semiring.algebra.verify.dtype_laws import dtype_verdict, measure_rounding
 from semiring.algebra.verify.extended_reals import format_value
 from semiring.algebra.verify.intervals import expressions_of, real_verdict, star_of
-from semiring.algebra.verify.laws import ANNIHILATION, AXIOMS, PROPERTIES, STAR_LAWS, SUM_LAWS, Law
 from semiring.algebra.verify.polynomials import UndecidedError
 from semiring.algebra.verify.report import AxiomReport, Verdict
-from semiring.algebra.verify.truth_tables import acts_on_bits, prove_bits
+from semiring.algebra.verify.statements import ANNIHILATION, AXIOMS, PROPERTIES, STAR_LAWS, SUM_LAWS, Law
 from semiring.errors import AlgebraError, DTypeError, ExpressionError, UnknownNameError
 
 if TYPE_CHECKING:

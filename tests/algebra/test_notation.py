@@ -12,7 +12,7 @@ import sympy
 
 import semiring as sr
 from semiring.algebra.expressions import parse
-from semiring.algebra.symbolic import semiring_latex, to_latex, to_sympy
+from semiring.algebra.notation import semiring_latex, to_latex, to_sympy
 
 ARITHMETIC = [
     "x + y",

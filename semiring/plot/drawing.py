@@ -1,22 +1,24 @@
-"""Plot a network with a path drawn on it."""
+"""Plot a network with a path drawn on it.
+
+Vertices without coordinates are placed by NetworkX's layouts, from the edges alone. Vertices with longitudes and
+latitudes are projected to an equal-area map, and their edges are arcs of great circles.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.arrays.vertices import Vertices
+from semiring.errors import MissingExtraError
 from semiring.io import Network, as_network
 from semiring.io.network import dense_matrix, semiring_of
 from semiring.io.text import numbers_as_text
-from semiring.plot.labels import Label, place_labels
-from semiring.plot.layout import layout
-from semiring.plot.maps import arc, map_center, project
 from semiring.plot.style import (
     COLORS,
     EDGE_COLOR,
@@ -28,6 +30,8 @@ from semiring.plot.style import (
     add_color_bar,
     add_headline,
     color_scale,
+    escape_dollars,
+    ignore_missing_glyphs,
     new_figure,
     quantity_names,
 )
@@ -35,12 +39,17 @@ from semiring.plot.style import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["plot_network"]
+__all__ = ["layout", "plot_network"]
+
+Array: TypeAlias = np.ndarray[Any, Any]
 
 WITH_ARROWS = 80  # the number of edges up to which each edge has an arrowhead
 WITH_WEIGHTS = 30  # the number of edges up to which each edge has its weight
 ALL_NAMES = 40  # the number of vertices up to which each vertex has its name
 HUBS = 14  # the number of vertices with the most edges that are named in a larger network
+_STRESS = 150  # the vertices up to which distances in the plane follow numbers of hops, which takes some seconds
+_FORCES = 30_000_000  # pairs of vertices of all iterations of a larger layout, but of ten at least
+_COMPONENT_GAP = 2  # hops between components, beyond the longest path
 STRAIGHT = 20_000  # the number of edges beyond which great circles are drawn as straight lines
 
 
@@ -245,3 +254,137 @@ def _draw_weights(axes: Any, network: Network, positions: Any, edges: Any) -> No
         box = {"boxstyle": "round,pad=0.12", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
         middle = positions[i] + 0.5 * along + side
         axes.text(*middle, text, fontsize=7.5, color=FAINT_INK, ha="center", va="center", bbox=box, zorder=4.5)
+
+
+@dataclass(frozen=True)
+class Label:
+    """A name to write beside a vertex. A strong label is written even if it covers another one."""
+
+    vertex: int
+    text: str
+    is_strong: bool = False
+
+
+@ignore_missing_glyphs()
+def place_labels(figure: Any, axes: Any, labels: Sequence[Label], positions: Any, radius: Any) -> None:
+    """Write each label above its vertex, to the right or to the left, where it covers no earlier label.
+
+    A label that covers an earlier one on both sides is left out, unless it is strong. ``positions`` (n, 2) are those of
+    the vertices, and ``radius`` (n,) is that of their markers in points.
+    """
+    from matplotlib import patheffects
+
+    figure.draw_without_rendering()
+    renderer = figure.canvas.get_renderer()
+    inside = axes.get_window_extent(renderer)
+    boxes: list[Any] = []
+    halo = [patheffects.withStroke(linewidth=2.6, foreground="white", alpha=0.92)]
+    for label in labels:
+        distance = 0.5 * radius[label.vertex] + (5 if label.is_strong else 2.5)
+        text = axes.annotate(
+            escape_dollars(label.text),
+            xy=positions[label.vertex],
+            xytext=(0, 0),
+            textcoords="offset points",
+            va="bottom",
+            color=INK,
+            zorder=6,
+            path_effects=halo,
+            annotation_clip=False,
+            fontsize=9.5 if label.is_strong else 8,
+            fontweight="bold" if label.is_strong else "normal",
+        )
+        for x, side in ((distance, "left"), (-distance, "right")):
+            text.set(position=(0.6 * x, 0.4 * distance), ha=side)
+            box = text.get_window_extent(renderer).padded(1.5)
+            if inside.x0 <= box.x0 and box.x1 <= inside.x1 and not any(map(box.overlaps, boxes)):
+                break
+        else:
+            if not label.is_strong:
+                text.remove()
+                continue
+        boxes.append(box)
+
+
+def layout(edges: Array) -> Array:
+    """Return positions in the plane for the vertices of a graph without coordinates.
+
+    Parameters
+    ----------
+    edges : array of bool, shape (n, n)
+        Whether an edge leads from i to j. Directions are ignored.
+
+    Returns
+    -------
+    array of float64, shape (n, 2)
+        The positions x and y. The result is the same each time.
+
+    Raises
+    ------
+    MissingExtraError
+        If NetworkX is not installed.
+
+    Notes
+    -----
+    The positions are those of `networkx.spring_layout` with a seed. Up to 150 vertices `networkx.kamada_kawai_layout`
+    then brings distances in the plane near the numbers of hops, which takes some seconds.
+    """
+    try:
+        import networkx as nx
+    except ImportError:
+        raise MissingExtraError("NetworkX", "plot", "a layout") from None
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import shortest_path
+
+    n = len(edges)
+    graph = nx.empty_graph(n)
+    graph.add_edges_from(np.argwhere(edges).tolist())
+    positions = nx.spring_layout(graph, seed=0, iterations=min(50, max(10, _FORCES // max(1, n) ** 2)))
+    if n <= _STRESS:
+        hops = np.asarray(shortest_path(csr_array(edges), method="D", directed=False, unweighted=True))
+        reached = np.isfinite(hops)
+        hops[~reached] = hops.max(initial=0, where=reached) + _COMPONENT_GAP
+        rows: Any = {i: dict(enumerate(row)) for i, row in enumerate(hops.tolist())}
+        positions = nx.kamada_kawai_layout(graph, dist=rows, pos=positions)
+    return np.array([positions[vertex] for vertex in range(n)], float).reshape(n, 2)
+
+
+def _to_unit_sphere(points: Array) -> Array:
+    """Convert degrees of longitude and latitude (n, 2) to points on the unit sphere (n, 3)."""
+    across, up = np.radians(points[..., 0]), np.radians(points[..., 1])
+    return np.stack([np.cos(up) * np.cos(across), np.cos(up) * np.sin(across), np.sin(up)], axis=-1)
+
+
+def map_center(points: Array) -> Array:
+    """Return the longitude and latitude of the middle of the points on the sphere, where the date line is no border."""
+    total = np.nansum(_to_unit_sphere(points), axis=0)
+    if np.linalg.norm(total) < 1e-9:
+        return np.zeros(2)
+    x, y, z = total / np.linalg.norm(total)
+    return np.degrees([np.arctan2(y, x), np.arcsin(np.clip(z, -1, 1))])
+
+
+def project(points: Array, center: Array) -> Array:
+    """Project degrees to Earth radii by Lambert's azimuthal equal-area projection around ``center``."""
+    across, up = np.radians(points[..., 0] - center[0]), np.radians(points[..., 1])
+    middle = np.radians(center[1])
+    cosine = np.sin(middle) * np.sin(up) + np.cos(middle) * np.cos(up) * np.cos(across)
+    scale = np.sqrt(2 / np.maximum(1 + cosine, 1e-6))
+    x = scale * np.cos(up) * np.sin(across)
+    y = scale * (np.cos(middle) * np.sin(up) - np.sin(middle) * np.cos(up) * np.cos(across))
+    return np.stack([x, y], axis=-1)
+
+
+def arc(start: Array, end: Array, steps: int = 24) -> Array:
+    """Return points (e, steps, 2) of the great circles from ``start`` to ``end``, (e, 2) each, all in degrees."""
+    a, b = _to_unit_sphere(start), _to_unit_sphere(end)
+    angle: Array = np.arccos(np.clip((a * b).sum(-1), -1, 1))[:, None, None]
+    part = np.linspace(0, 1, steps)[None, :, None]
+    sine = np.maximum(np.sin(angle), 1e-12)
+    near = angle < 1e-9
+    start_share: Array = np.where(near, 1 - part, np.sin((1 - part) * angle) / sine)
+    end_share = np.where(near, part, np.sin(part * angle) / sine)
+    points: Array = start_share * a[:, None] + end_share * b[:, None]
+    points /= np.linalg.norm(points, axis=-1, keepdims=True)
+    across, up = np.arctan2(points[..., 1], points[..., 0]), np.arcsin(np.clip(points[..., 2], -1, 1))
+    return np.stack([np.degrees(across), np.degrees(up)], axis=-1)

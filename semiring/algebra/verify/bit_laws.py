@@ -10,9 +10,10 @@ import itertools
 from typing import TYPE_CHECKING
 
 from semiring.algebra.expressions import Expression
-from semiring.algebra.verify.laws import Law
+from semiring.algebra.expressions.nan_conditions import is_nan
 from semiring.algebra.verify.polynomials import UndecidedError
 from semiring.algebra.verify.report import Verdict
+from semiring.algebra.verify.statements import Law
 
 if TYPE_CHECKING:
     from semiring.algebra import Semiring
@@ -129,13 +130,11 @@ def _star_branches(star: Expression) -> list[tuple[Expression | None, int | None
         branches.append((chosen, _integer_constant(constants[0])))
         star = other
     branches.append((star, None))
-    defined_branches = [(expression, point) for expression, point in branches if not _is_nan(expression)]
+    defined_branches = [
+        (expression, point) for expression, point in branches if expression is None or not is_nan(expression)
+    ]
     if any(
         expression is not None and not expression.operations <= _BIT_OPERATIONS for expression, _ in defined_branches
     ):
         raise UndecidedError("the star is not made of bit operations alone")
     return defined_branches
-
-
-def _is_nan(expression: Expression | None) -> bool:
-    return expression is not None and expression.op == "const" and expression.leaf != expression.leaf
