@@ -4,7 +4,7 @@ The potentials are used if the elimination meets no negative pivot, and every re
 of sums. Otherwise `potentials` computes them by a thorough search. The cases are a negative or a zero-weight cycle, an
 infinite gain, NaN, several strong components, and potentials that would drown a weight. Every closure of a small
 component begins with this elimination, so all give bitwise identical results. A backend may compute it in a loop of its
-own (`GainingClosures`).
+own (`close_gaining`).
 
 Source: Johnson 1977, as in `potentials`. Cost: n³ pairs on one thread.
 """

@@ -159,7 +159,7 @@ def replace_beyond(A: Array, bound: Any, replacement: Any, out: Array, *, is_lea
 
 
 def _flip_source(x: str) -> str:
-    """Return `semiring.arrays.float_order.flipped` in CUDA C++."""
+    """Return `semiring.arrays.float_order.flip_negative_bits` in CUDA C++."""
     return f"{x} ^ (({x} >> 31) & {MAGNITUDE_BITS:#x})"
 
 
@@ -184,8 +184,8 @@ _ORDERED = Pass(
 def in_order(bits: Array, out: Array, replacements: Sequence[tuple[Any, Any]], is_inverse: bool) -> None:
     """Write the bits (int32) of floats into out as integers in the same order, or the inverse, in one pass.
 
-    Out may be the bits. The map is that of `semiring.arrays.float_order.flipped`. ``replacements`` has two pairs
-    (before, after) of integers. They are replaced after the map, or before the inverse map if ``is_inverse``.
+    Out may be the bits. The map is that of `semiring.arrays.float_order.flip_negative_bits`. ``replacements`` has two
+    pairs (before, after) of integers. They are replaced after the map, or before the inverse map if ``is_inverse``.
     """
     _ORDERED(bits, out, is_inverse, *replacements[0], *replacements[1])
 
