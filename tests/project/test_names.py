@@ -105,6 +105,7 @@ FOREIGN = {
     'jax.jit(sj.matmul, static_argnames="semiring")': "a function of JAX",
     "A.mask(A == 0, np.inf)": "a method of pandas",
     'sr.shortest_paths(pd.read_csv("table.csv", index_col=0))': "a function of pandas",
+    "edge_list()": "a method of igraph and rustworkx",
     "A.sum_duplicates()": "a method of SciPy's sparse matrices",
     "schedule(dynamic)": "a clause of OpenMP",
     "schedule(static)": "a clause of OpenMP",
