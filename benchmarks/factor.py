@@ -50,8 +50,8 @@ def planar(options: argparse.Namespace) -> Table:
     """Measure the calls of `Factor` beside what users would call instead."""
     from scipy.sparse.csgraph import dijkstra
 
-    from semiring.sparse.inputs import edges_of
-    from semiring.sparse.symbolic import analyse
+    from semiring.sparse.edge_inputs import edges_of
+    from semiring.sparse.symbolic_factor import analyse
 
     A, _ = planar_graph(options.vertices)
     n, rng = A.shape[0], np.random.default_rng(1)
@@ -209,8 +209,8 @@ def hierarchies(options: argparse.Namespace) -> Table:
     require("pyroutingkit")
     import pyroutingkit
 
-    from semiring.sparse.inputs import edges_of
-    from semiring.sparse.symbolic import analyse
+    from semiring.sparse.edge_inputs import edges_of
+    from semiring.sparse.symbolic_factor import analyse
 
     A, _ = planar_graph(options.vertices)
     n, rng = A.shape[0], np.random.default_rng(1)

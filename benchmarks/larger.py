@@ -3,9 +3,9 @@
     python -m benchmarks.larger [--n 8192] [--memory 64MiB] [--folder .] [--threads 2] [--rows new place journal]
 
 float32, min-plus. Every result is compared with that of the closure in memory, bit by bit. Linux counts the bytes of
-the process. The model is `semiring.out_of_core.layout.bytes_moved`, plus one reading to scan the entries. The bound is
-the longer of the time in memory and of the bytes at the disk's rate. One thread measures that rate: it reads and writes
-the file by pieces of 16 MiB, past the page cache where the file system allows it.
+the process. The model is `semiring.out_of_core.strip_layout.bytes_moved`, plus one reading to scan the entries. The
+bound is the longer of the time in memory and of the bytes at the disk's rate. One thread measures that rate: it
+reads and writes the file by pieces of 16 MiB, past the page cache where the file system allows it.
 
 ``--stop`` stops each run after so many seconds and extrapolates its time from the computed pairs. No bits are compared
 then.
@@ -34,7 +34,7 @@ import semiring as sr
 from benchmarks.common import Table, format_number, random_matrix, run
 from semiring.algorithms.schedule import schedule_for
 from semiring.out_of_core.disk import File, FileRows, Memory, System
-from semiring.out_of_core.layout import bytes_moved, format_bytes, parse_bytes
+from semiring.out_of_core.strip_layout import bytes_moved, format_bytes, parse_bytes
 
 __all__ = ["bytes_through", "disk_rate", "main", "rounds_of"]
 

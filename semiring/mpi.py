@@ -18,7 +18,7 @@ Install with ``pip install '.[mpi]'`` in a clone of the repository. Source and c
 
 from __future__ import annotations
 
-from semiring.distributed.functions import (
+from semiring.distributed.matrix_functions import (
     DistributedMatrix,
     DistributedPaths,
     best_paths,

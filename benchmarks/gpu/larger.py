@@ -27,7 +27,7 @@ import semiring as sr
 from benchmarks.common import Table, device_milliseconds, format_number, run
 from benchmarks.gpu.large import weights
 from benchmarks.larger import bytes_through, disk_rate, rounds_of
-from semiring.out_of_core.layout import bytes_moved, format_bytes, parse_bytes
+from semiring.out_of_core.strip_layout import bytes_moved, format_bytes, parse_bytes
 
 __all__ = ["main"]
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from semiring.algorithms.potentials.weights import Weights
+from semiring.algorithms.potentials.tropical_weights import Weights
 from semiring.algorithms.views import Array
 from semiring.kernels.contract import PassKernels
 from semiring.namespaces import array_namespace

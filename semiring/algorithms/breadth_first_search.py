@@ -16,12 +16,12 @@ import numpy as np
 
 from semiring.algorithms.methods import Method
 from semiring.algorithms.views import Array
-from semiring.graphs.components import edge_words, run_parallel, run_strips
-from semiring.graphs.structure import Structure
+from semiring.graphs.graph_structure import Structure
+from semiring.graphs.strongly_connected import edge_words, run_parallel, run_strips
 from semiring.kernels.engine import Engine
 
 if TYPE_CHECKING:  # the elimination loads the compiler, which small calls avoid
-    from semiring.sparse.symbolic import Pattern
+    from semiring.sparse.symbolic_factor import Pattern
 
 __all__ = ["NAME", "breadth_first_method", "is_exact", "write_hops"]
 

@@ -25,7 +25,7 @@ from semiring.algorithms.bellman_ford import Labels, bellman_ford
 from semiring.algorithms.dijkstra import Searches
 from semiring.algorithms.potentials.rounding import is_shift_accurate
 from semiring.algorithms.potentials.sweeps import cycle_error
-from semiring.algorithms.potentials.weights import check_range, roundings, weight_rounding
+from semiring.algorithms.potentials.tropical_weights import check_range, roundings, weight_rounding
 from semiring.algorithms.views import Array
 from semiring.arrays.entries import check_entries
 from semiring.arrays.scans import unbounded_error

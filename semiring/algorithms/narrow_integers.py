@@ -22,7 +22,7 @@ import numpy as np
 
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.bellman_ford import sweep_lengths
-from semiring.algorithms.potentials.weights import Weights
+from semiring.algorithms.potentials.tropical_weights import Weights
 from semiring.algorithms.views import Array
 from semiring.arrays.encoding import inner_zero
 from semiring.arrays.parts import pieces, to_host_array

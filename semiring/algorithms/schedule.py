@@ -182,7 +182,7 @@ def search_operations(n: int, edges: int, sources: int | None = None, share: flo
 def analysis_operations(n: int, edges: int, width: int = 0) -> float:
     """Predict the cost of an elimination order and the least cost of the numeric factorization, in dense pairs.
 
-    ``width`` is the number of vertices of the widest level of a search (`semiring.sparse.symbolic.widest_level`).
+    ``width`` is the number of vertices of the widest level of a search (`sparse.symbolic_factor.widest_level`).
     """
     return 5e7 + 25_000.0 * (n + edges) + float(width) ** 3
 

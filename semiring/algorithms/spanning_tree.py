@@ -12,7 +12,7 @@ import numpy as np
 
 from semiring.algorithms.methods import Method
 from semiring.algorithms.views import Array
-from semiring.graphs.components import run_strips
+from semiring.graphs.strongly_connected import run_strips
 from semiring.kernels.engine import Engine
 
 __all__ = ["SPANNING_TREE", "spanning_tree"]

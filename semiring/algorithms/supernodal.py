@@ -17,7 +17,7 @@ from semiring.algorithms.views import Array
 from semiring.kernels.engine import Engine
 
 if TYPE_CHECKING:  # the elimination loads the compiler, which small calls avoid
-    from semiring.sparse.symbolic import Analysis, FactorLayout
+    from semiring.sparse.symbolic_factor import Analysis, FactorLayout
 
 __all__ = ["PAIRS_PER_WRITE", "predict_operations", "supernodal_method"]
 
@@ -42,7 +42,7 @@ def supernodal_method(analysis: Analysis, symmetric: bool, A: Array) -> Method:
 
 
 def _close(placement: Any, layout: FactorLayout, analysis: Analysis, engine: Engine, D: Array, A: Array) -> None:
-    from semiring.sparse.numeric import PivotError
+    from semiring.sparse.numeric_factor import PivotError
 
     pattern = analysis.pattern
     try:

@@ -18,7 +18,7 @@ from semiring.algorithms.methods import Method
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.views import Array
-from semiring.graphs.components import as_unsigned, run_strips
+from semiring.graphs.strongly_connected import as_unsigned, run_strips
 from semiring.kernels.engine import Engine, StreamLanes
 from semiring.namespaces import array_namespace
 

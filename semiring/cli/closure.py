@@ -27,7 +27,7 @@ from semiring.cli.progress import ProgressBar
 from semiring.closures import closure
 from semiring.distributed.launcher import is_under_mpiexec
 from semiring.io import Network
-from semiring.out_of_core.layout import parse_bytes
+from semiring.out_of_core.strip_layout import parse_bytes
 
 __all__ = ["run"]
 

@@ -17,12 +17,12 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.potentials.exact_arithmetic import ExactComponentPotentials
 from semiring.algorithms.potentials.reweighting import choose_potentials
-from semiring.algorithms.potentials.weights import Weights, finite_range
+from semiring.algorithms.potentials.tropical_weights import Weights, finite_range
 from semiring.arrays.encoding import inner_zero
 from semiring.arrays.entries import check_by_threads, check_entries
 from semiring.arrays.operands import has_adjacent_elements, memory_of
 from semiring.arrays.scans import Scan, refuse_unbounded
-from semiring.graphs.structure import Structure, structure_of, structure_on_device
+from semiring.graphs.graph_structure import Structure, structure_of, structure_on_device
 from semiring.kernels import named_backend
 from semiring.namespaces import is_device_array
 

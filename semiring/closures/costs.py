@@ -14,7 +14,7 @@ import numpy as np
 
 from semiring.algorithms.schedule import analysis_operations, dense_operations, search_operations
 from semiring.algorithms.supernodal import PAIRS_PER_WRITE, predict_operations
-from semiring.graphs.structure import NO_STRUCTURE, Structure
+from semiring.graphs.graph_structure import NO_STRUCTURE, Structure
 
 __all__ = ["CostEstimate", "compare_costs"]
 

@@ -6,8 +6,8 @@ is last written. A rule that does more than add a map is an error.
 
 A journal holds the maps and the state of the last validation, so that a run continues without its input.
 
-Cost: n³ pairs, and by strips `semiring.out_of_core.layout.bytes_moved`. Source: `semiring.out_of_core.rounds`, and of
-the journal `semiring.out_of_core.journal`.
+Cost: n³ pairs, and by strips `semiring.out_of_core.strip_layout.bytes_moved`. Sources: `semiring.out_of_core.rounds`
+and, of the journal, `semiring.out_of_core.journal`.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ from semiring.io.npy import write_npy
 from semiring.kernels import backend_for, can_pack
 from semiring.kernels.engine import Engine, make_plan
 from semiring.kernels.machines import closure_speed
-from semiring.out_of_core import layout as layouts
+from semiring.out_of_core import strip_layout as layouts
 from semiring.out_of_core.buffer_pools import BufferPool, DeviceBufferPool, HostBufferPool
 from semiring.out_of_core.disk import TRUTHS, File, Memory, PackedRows, RowStore, System, rows_of_truths
 from semiring.out_of_core.journal import add_journal
-from semiring.out_of_core.layout import MemoryLimits, StripLayout, format_bytes, limits_of
 from semiring.out_of_core.run import FileRun, HostArrayRun, complete_file, open_for_writing
 from semiring.out_of_core.stored_matrix import StoredMatrix, as_stored, is_npy_name, new_file
+from semiring.out_of_core.strip_layout import MemoryLimits, StripLayout, format_bytes, limits_of
 
 __all__ = ["SYSTEM", "close_file", "needs_files", "reject_file_options"]
 

@@ -14,7 +14,7 @@ from semiring.closures.plan import Draft, Rewrite, reason_text
 from semiring.closures.planner import plan_of
 from semiring.errors import AlgebraError
 from semiring.out_of_core.last_round import LastRound
-from semiring.out_of_core.layout import format_bytes
+from semiring.out_of_core.strip_layout import format_bytes
 
 __all__ = ["PieceWork", "Pieces", "plan_pieces"]
 

@@ -23,7 +23,7 @@ from semiring.arrays.parts import to_host_array
 from semiring.arrays.sparse import is_sparse, stored_entries
 from semiring.arrays.vertices import Vertices
 from semiring.errors import VertexError, square_error
-from semiring.graphs.components import strong_components_of_sparse
+from semiring.graphs.strongly_connected import strong_components_of_sparse
 from semiring.io.inputs import Reading, list_edges, open_graph
 from semiring.io.network import convert_network, network_edges, weighted_edges
 

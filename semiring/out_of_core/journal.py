@@ -73,7 +73,7 @@ from semiring.out_of_core.disk import (
     RowStore,
     System,
 )
-from semiring.out_of_core.layout import StripLayout
+from semiring.out_of_core.strip_layout import StripLayout
 
 __all__ = [
     "ChecksummedRows",

@@ -43,7 +43,7 @@ from semiring.out_of_core.buffer_pools import BufferPool
 from semiring.out_of_core.disk import RowStore
 from semiring.out_of_core.journal import ChecksummedRows, ResumePoint
 from semiring.out_of_core.last_round import LastRound
-from semiring.out_of_core.layout import BUFFERS, StripLayout
+from semiring.out_of_core.strip_layout import BUFFERS, StripLayout
 
 __all__ = ["NoStarError", "Progress", "RowTransform", "StripClosure", "WriteListener"]
 

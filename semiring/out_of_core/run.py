@@ -27,9 +27,9 @@ from semiring.out_of_core.disk import (
 )
 from semiring.out_of_core.journal import Journal, add_journal, checksums, create_journal, row_shifts
 from semiring.out_of_core.last_round import LastRound
-from semiring.out_of_core.layout import StripLayout
 from semiring.out_of_core.rounds import Progress, RowTransform, StripClosure
 from semiring.out_of_core.stored_matrix import StoredMatrix, header
+from semiring.out_of_core.strip_layout import StripLayout
 
 __all__ = ["FileRun", "HostArrayRun", "complete_file", "open_for_writing"]
 

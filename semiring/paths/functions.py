@@ -233,7 +233,7 @@ class _PathRequest(NamedTuple):
     def find_selected_paths(self, A: Any, sources: Any, targets: Any, limit: Any) -> Paths:
         """Find the paths between some vertices, or within a limit."""
         from semiring.paths.selected_search import find_paths, select_paths
-        from semiring.sparse.inputs import edges_of
+        from semiring.sparse.edge_inputs import edges_of
 
         if self.device is not None or is_device_array(A):
             if limit is not None:

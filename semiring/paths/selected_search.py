@@ -37,9 +37,9 @@ from semiring.kernels.engine import make_plan
 from semiring.namespaces import array_namespace
 from semiring.paths.result import Paths
 from semiring.paths.selected_sources import SearchResult
+from semiring.sparse.edge_inputs import SparseEntries
 from semiring.sparse.factorization import Factor, choose_work_dtype, largest_magnitude
-from semiring.sparse.inputs import SparseEntries
-from semiring.sparse.symbolic import Analysis, analyse, widest_level
+from semiring.sparse.symbolic_factor import Analysis, analyse, widest_level
 
 __all__ = ["PathTable", "find_paths", "select_paths"]
 

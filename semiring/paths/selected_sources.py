@@ -21,7 +21,7 @@ from semiring.io.network import Network
 from semiring.paths.result import Paths
 
 if TYPE_CHECKING:
-    from semiring.sparse.symbolic import Pattern
+    from semiring.sparse.symbolic_factor import Pattern
 
 __all__ = ["SearchResult", "SomePaths"]
 

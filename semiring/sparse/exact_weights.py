@@ -32,7 +32,7 @@ from semiring.algorithms.bellman_ford import Labels, bellman_ford
 from semiring.algorithms.johnson import SparseGraph
 from semiring.algorithms.potentials.exact_arithmetic import SPREAD, common_unit, from_units, to_units
 from semiring.algorithms.potentials.sweeps import cycle_error
-from semiring.algorithms.potentials.weights import check_range
+from semiring.algorithms.potentials.tropical_weights import check_range
 from semiring.errors import DomainError
 
 __all__ = ["ExactPotentials", "make_exact_relaxation"]

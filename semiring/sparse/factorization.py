@@ -39,14 +39,14 @@ from semiring.kernels.contract import KernelPlan
 from semiring.kernels.engine import make_plan
 from semiring.namespaces import is_device_array
 from semiring.out_of_core.stored_matrix import is_npy_name
+from semiring.sparse.edge_inputs import SparseEntries, check_values, edges_of
 from semiring.sparse.exact_weights import ExactPotentials
-from semiring.sparse.inputs import SparseEntries, check_values, edges_of
-from semiring.sparse.numeric import FactorNumbers, PivotError, update_factor_numbers
-from semiring.sparse.paths import OpenFactor
+from semiring.sparse.factor_paths import OpenFactor
+from semiring.sparse.mixed_signs import find_potentials, raise_for_negative_cycle
+from semiring.sparse.numeric_factor import FactorNumbers, PivotError, update_factor_numbers
 from semiring.sparse.placement import HostPlacement, select_placement
 from semiring.sparse.reductions import Reduction, find_reduction
-from semiring.sparse.signs import find_potentials, raise_for_negative_cycle
-from semiring.sparse.symbolic import Analysis, FactorLayout, analyse, widest_level, widest_level_of_core
+from semiring.sparse.symbolic_factor import Analysis, FactorLayout, analyse, widest_level, widest_level_of_core
 from semiring.terminal import announce
 from semiring.threads import check_threads, get_threads
 

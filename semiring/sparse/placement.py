@@ -1,4 +1,4 @@
-"""Select where a factor is stored and solved: in the memory of the host, or on a GPU (`sparse.device`)."""
+"""Select where a factor is stored and solved: in the memory of the host, or on a GPU (`sparse.device_factor`)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from semiring.arrays.memory import demand_memory
 from semiring.kernels.contract import KernelPlan
 from semiring.namespaces import is_device_array
-from semiring.sparse.numeric import FactorNumbers, eliminate
-from semiring.sparse.pairs import join_pairs
-from semiring.sparse.solve import TriangularSolves, table
-from semiring.sparse.symbolic import Analysis, FactorLayout
+from semiring.sparse.factor_solve import TriangularSolves, table
+from semiring.sparse.numeric_factor import FactorNumbers, eliminate
+from semiring.sparse.pair_entries import join_pairs
+from semiring.sparse.symbolic_factor import Analysis, FactorLayout
 
 __all__ = ["HostPlacement", "placement_of", "select_placement"]
 
@@ -25,7 +25,7 @@ Array = NDArray[Any]
 class HostPlacement:
     """The operations of factors in the memory of the host.
 
-    `sparse.device.DevicePlacement` has the same operations on a GPU. ``xp`` is the array library. ``eliminate``
+    `sparse.device_factor.DevicePlacement` has the same operations on a GPU. ``xp`` is the array library. ``eliminate``
     computes a factor, ``demand`` raises `TooLargeError` if memory is short, and ``sweeps`` is the solver of x ⊗ A*.
     """
 
@@ -66,7 +66,7 @@ def select_placement(device: Any) -> Any:
     if device is None:
         return HostPlacement()
     from semiring.arrays.device import device_number
-    from semiring.sparse.device import DevicePlacement
+    from semiring.sparse.device_factor import DevicePlacement
 
     return DevicePlacement(device_number(device))
 

@@ -9,8 +9,8 @@ from tiers import full, quick
 
 import semiring as sr
 from semiring.algebra.catalogue import min_plus
-from semiring.graphs import components
-from semiring.graphs.components import (
+from semiring.graphs import strongly_connected
+from semiring.graphs.strongly_connected import (
     Components,
     join_components,
     permute,
@@ -56,8 +56,8 @@ def test_components_are_numbered_in_topological_order(rng, form, monkeypatch):
     from scipy.sparse import csr_array
 
     if form == "unconnected":  # both quick answers are refused
-        monkeypatch.setattr(components, "_ROUNDS", 0)
-        monkeypatch.setattr(components, "_SWEEPS", 0)
+        monkeypatch.setattr(strongly_connected, "_ROUNDS", 0)
+        monkeypatch.setattr(strongly_connected, "_SWEEPS", 0)
     for n in [*range(1, 12), 33, 64, 100]:
         for _ in range(6):
             edges = random_edges(rng, n)
@@ -151,9 +151,9 @@ def test_edges_of_words_are_listed(rng):
 @pytest.mark.parametrize("block", [1, 8, 64])
 def test_closed_blocks_are_joined(rng, block, monkeypatch):
     """Whole numbers of both signs give exactly the closure, and leave the closed blocks bit for bit as they were."""
-    monkeypatch.setattr(components, "_RUN", block)
-    monkeypatch.setattr(components, "_LEAF", block)
-    monkeypatch.setattr(components, "_FACTOR", block)
+    monkeypatch.setattr(strongly_connected, "_RUN", block)
+    monkeypatch.setattr(strongly_connected, "_LEAF", block)
+    monkeypatch.setattr(strongly_connected, "_FACTOR", block)
     for n in (1, 2, 5, 20, 60):
         for _ in range(5):
             edges = random_edges(rng, n)

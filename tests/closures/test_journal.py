@@ -28,7 +28,7 @@ from semiring.distributed.thread_communicator import run_ranks
 from semiring.distributed.transports import StoppedError
 from semiring.errors import DivergenceError, DomainError, NegativeCycleError, SemiringError, StorageError
 from semiring.out_of_core import journal as journals
-from semiring.out_of_core import layout as layouts
+from semiring.out_of_core import strip_layout as layouts
 from semiring.out_of_core.disk import System
 
 SECTOR = 512  # bytes that a disk writes as one
@@ -174,7 +174,7 @@ def test_the_layout_of_a_run():
     layout = journals.add_journal
     for rounds in (((0, 32),),), (((0, 32), (32, 64)),), (((0, 32),), ((32, 64),), ((64, 96), (96, 97))):
         for in_place in (True, False):
-            given = sr.out_of_core.layout.StripLayout(97, 8, rounds, 8, 0)
+            given = sr.out_of_core.strip_layout.StripLayout(97, 8, rounds, 8, 0)
             found = layout(given, in_place)
             assert [block for blocks in found.rounds for block in blocks] == [
                 block for blocks in rounds for block in blocks

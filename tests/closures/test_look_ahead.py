@@ -18,7 +18,7 @@ from semiring.algorithms.progress import total_pairs
 from semiring.algorithms.undirected import undirected
 from semiring.closures import method_run
 from semiring.closures.rules.components import _close_by_blocks
-from semiring.graphs.components import component_ranges, strong_components
+from semiring.graphs.strongly_connected import component_ranges, strong_components
 from semiring.kernels import get_backend
 from semiring.kernels.contract import Capabilities
 from semiring.kernels.engine import Engine, make_plan

@@ -23,7 +23,7 @@ from semiring.algorithms.potentials.rounding import (
     shift_bound,
 )
 from semiring.algorithms.potentials.sweeps import potentials
-from semiring.algorithms.potentials.weights import Weights
+from semiring.algorithms.potentials.tropical_weights import Weights
 from semiring.errors import DomainError, NegativeCycleError
 from semiring.kernels import backend_for
 from semiring.kernels.engine import make_plan

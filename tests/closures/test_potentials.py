@@ -13,7 +13,7 @@ from tiers import full
 
 import semiring as sr
 from semiring.algorithms.potentials import sweeps as algorithm
-from semiring.algorithms.potentials.weights import Weights
+from semiring.algorithms.potentials.tropical_weights import Weights
 from semiring.closures import closure
 from semiring.errors import NegativeCycleError
 

@@ -25,7 +25,7 @@ from semiring.errors import (
     NegativeCycleError,
     ShapeError,
 )
-from semiring.out_of_core import layout
+from semiring.out_of_core import strip_layout
 from semiring.out_of_core.disk import PAGE, File, FileRows, Memory, System
 
 SIZES = (2, 3, 31, 32, 33, 63, 64, 65, 97, 150)
@@ -77,7 +77,7 @@ def test_a_single_row_is_summed_as_it_is_in_memory(rng, path):
     expected = sr.closure(A, "plus_times", method=METHOD)
     np.save(path, A)
     for rows in [rows for rows in range(2, 97) if 97 % rows < 2 or rows % 10 == 0]:
-        run = layout.StripLayout(97, 8, (((0, 32), (32, 64)), ((64, 96), (96, 97))), rows, 8 * 97 * 97)
+        run = strip_layout.StripLayout(97, 8, (((0, 32), (32, 64)), ((64, 96), (96, 97))), rows, 8 * 97 * 97)
         assert same_bits(_closed_by(run, path, "plus_times"), expected), rows
 
 
@@ -401,28 +401,30 @@ def test_the_memory_is_kept_to(monkeypatch, rng, path, share, threads, name, dty
 def test_layouts_keep_to_the_memory_and_use_it():
     for n, itemsize, width in itertools.product((100, 1000, 5000, 32768), (1, 4, 8), (32, 768)):
         blocks = [(start, min(n, start + width)) for start in range(0, n, width)]
-        fewest = layout.layout_for(n, itemsize, blocks, lambda rows: 0, 0, layout.HOST)
+        fewest = strip_layout.layout_for(n, itemsize, blocks, lambda rows: 0, 0, strip_layout.HOST)
         before = None
         for factor in (1, 1.5, 2, 4, 8, 100):
-            found = layout.layout_for(n, itemsize, blocks, lambda rows: 0, int(fewest * factor), layout.HOST)
+            found = strip_layout.layout_for(
+                n, itemsize, blocks, lambda rows: 0, int(fewest * factor), strip_layout.HOST
+            )
             assert found.memory <= fewest * factor
             assert [block for blocks_of_round in found.rounds for block in blocks_of_round] == blocks
             assert found.traffic == 2 * n * n * itemsize * len(found.rounds)
-            assert before is None or found.loss(layout.HOST) <= before
-            before = found.loss(layout.HOST)
+            assert before is None or found.loss(strip_layout.HOST) <= before
+            before = found.loss(strip_layout.HOST)
         large = 8 * n * n * itemsize + (9 << 20)
-        assert len(layout.layout_for(n, itemsize, blocks, lambda rows: 0, large, layout.HOST).rounds) == 1
+        assert len(strip_layout.layout_for(n, itemsize, blocks, lambda rows: 0, large, strip_layout.HOST).rounds) == 1
 
 
 def test_memory_in_words():
-    assert layout.parse_bytes("8 GiB") == 8 << 30
-    assert layout.parse_bytes("512MiB") == 512 << 20
-    assert layout.parse_bytes("1.5 kB") == layout.parse_bytes("1.5k") == 1500
-    assert layout.parse_bytes(12) == layout.parse_bytes("12") == layout.parse_bytes("12 B") == 12
+    assert strip_layout.parse_bytes("8 GiB") == 8 << 30
+    assert strip_layout.parse_bytes("512MiB") == 512 << 20
+    assert strip_layout.parse_bytes("1.5 kB") == strip_layout.parse_bytes("1.5k") == 1500
+    assert strip_layout.parse_bytes(12) == strip_layout.parse_bytes("12") == strip_layout.parse_bytes("12 B") == 12
     for wrong in ("8 GiX", "", "-1", -1, 1.5, True, None, "1 iB"):
         with pytest.raises(ValueError, match="memory is"):
-            layout.parse_bytes(wrong)
-    assert layout.free_memory() > 0
+            strip_layout.parse_bytes(wrong)
+    assert strip_layout.free_memory() > 0
 
 
 def test_no_memory_is_for_what_is_in_memory_already(rng):
@@ -526,7 +528,7 @@ def test_maps_that_nobody_wants_by_strips_are_arrays(rng, path):
 
 
 def test_a_map_that_is_larger_than_what_is_free(monkeypatch, rng, path):
-    monkeypatch.setattr(layout, "free_memory", lambda: 170_000)
+    monkeypatch.setattr(strip_layout, "free_memory", lambda: 170_000)
     A = rng.random((150, 150)) ** 3
     np.save(path, A)
     mapped = np.load(path, mmap_mode="r+")

@@ -19,10 +19,10 @@ from semiring.closures import costs
 from semiring.closures.planner import forget_plans
 from semiring.closures.rules import STRUCTURES
 from semiring.errors import DivergenceError, IntegerOverflowError, NegativeCycleError, UnknownNameError
-from semiring.graphs import components as algorithm
-from semiring.graphs import structure as structure_module
-from semiring.graphs.components import strong_components
-from semiring.graphs.structure import analyze_sparse, structure_of
+from semiring.graphs import graph_structure as structure_module
+from semiring.graphs import strongly_connected as algorithm
+from semiring.graphs.graph_structure import analyze_sparse, structure_of
+from semiring.graphs.strongly_connected import strong_components
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def of_few(monkeypatch):
     monkeypatch.setattr(algorithm, "_FACTOR", 6)
     monkeypatch.setattr(algorithm, "_CHAINS", 3)
     monkeypatch.setattr(costs, "predict_operations", lambda *_: 0.0)
-    monkeypatch.setattr(sys.modules["semiring.graphs.structure"], "FEW", 5)
+    monkeypatch.setattr(sys.modules["semiring.graphs.graph_structure"], "FEW", 5)
     monkeypatch.setattr(sys.modules["semiring.closures.rules.separators"], "_WIDTHS", 1)
     monkeypatch.setattr(sys.modules["semiring.closures.rules.undirected"], "_LEAST", 0)
     small = {name: replace(each, triangle=5) for name, each in schedule._TABLE.items()}
@@ -234,7 +234,7 @@ def test_paths_through_bottlenecks(rng, of_few):
 )
 def test_rows_of_bits_are_joined(rng, of_few, part, words_per_edge, monkeypatch):
     """R-Kleene closes every row if no joins are allowed, and none if all are, also with edges in lists."""
-    monkeypatch.setattr(sys.modules["semiring.algorithms.joined_rows"], "_MAX_JOINS", part)
+    monkeypatch.setattr(sys.modules["semiring.algorithms.purdom"], "_MAX_JOINS", part)
     monkeypatch.setattr(algorithm, "_WORDS_PER_EDGE", words_per_edge)
     dual = sr.Semiring("dual", "x & y", "x | y", True, False, dtypes=("bool",))
     for kind in ("sparse", "acyclic", "apart", "tail", "undirected sparse", "empty", "dense"):

@@ -13,9 +13,9 @@ from scipy.sparse.csgraph import connected_components
 
 import semiring as sr
 from semiring import boolean, pack
-from semiring.algorithms import purdom
-from semiring.algorithms.purdom import close_in_order, find_order, pivot_blocks
+from semiring.algorithms import triangular
 from semiring.algorithms.schedule import schedule_for
+from semiring.algorithms.triangular import close_in_order, find_order, pivot_blocks
 from semiring.kernels import get_backend
 from semiring.kernels.contract import Capabilities
 from semiring.kernels.engine import Engine, make_plan
@@ -27,9 +27,9 @@ WIDTH = 64
 def narrow(monkeypatch):
     """Use blocks of 64 pivots, and sets that are split down to 40 vertices."""
     schedule = replace(schedule_for("cpu", np.dtype(bool), "bits"), pivots=((0, WIDTH),), first_widths=((0, WIDTH),))
-    monkeypatch.setattr(purdom, "schedule_for", lambda *_: schedule)
-    monkeypatch.setattr(purdom, "_SPLIT", 40)
-    monkeypatch.setattr(purdom, "_SWEEPS", 1e9)
+    monkeypatch.setattr(triangular, "schedule_for", lambda *_: schedule)
+    monkeypatch.setattr(triangular, "_SPLIT", 40)
+    monkeypatch.setattr(triangular, "_SWEEPS", 1e9)
 
 
 def reachable(A):
@@ -65,8 +65,8 @@ def graphs(n, rng):
 @pytest.mark.parametrize("n", [1, 33, *(pytest.param(n, marks=pytest.mark.full) for n in (2, 100, 257))])
 def test_closures_in_an_order_that_is_found(n, few_edges, narrow, monkeypatch, rng):
     """Every order is topological, every strong component is one, and the closure is that of other methods."""
-    monkeypatch.setattr(purdom, "_FEW", few_edges)
-    monkeypatch.setattr(purdom, "_LISTED", 1)
+    monkeypatch.setattr(triangular, "_FEW", few_edges)
+    monkeypatch.setattr(triangular, "_LISTED", 1)
     engine = Engine(get_backend("cpu"), make_plan(boolean, "bool", storage="bits"))
     for number, A in enumerate(graphs(n, rng)):
         for order in (np.arange(n), rng.permutation(n)):
@@ -91,7 +91,7 @@ def test_closures_in_an_order_that_is_found(n, few_edges, narrow, monkeypatch, r
 
 def test_components_of_few_edges_are_all_found(narrow, monkeypatch, rng):
     """The number of strong components is that of SciPy."""
-    monkeypatch.setattr(purdom, "_LISTED", 1)
+    monkeypatch.setattr(triangular, "_LISTED", 1)
     A = rng.random((300, 300)) < 0.008
     found = find_order(OnHost(), pack(A).words)
     assert len(found.strong) == connected_components(A, connection="strong")[0]
@@ -100,13 +100,13 @@ def test_components_of_few_edges_are_all_found(narrow, monkeypatch, rng):
 
 def test_a_look_stops(narrow, monkeypatch, rng):
     """A limit on the sweeps leaves some sets whole, and the sets that were split are used."""
-    monkeypatch.setattr(purdom, "_FEW", 0)
+    monkeypatch.setattr(triangular, "_FEW", 0)
     order = rng.permutation(300)
     A = np.triu(rng.random((300, 300)) < 0.3, 1)[np.ix_(order, order)]
     counts = []
     for allowed in (0, 3, 1e9):
-        monkeypatch.setattr(purdom, "_SWEEPS", allowed / 300)
-        monkeypatch.setattr(purdom, "_CALL", 300.0**2)
+        monkeypatch.setattr(triangular, "_SWEEPS", allowed / 300)
+        monkeypatch.setattr(triangular, "_CALL", 300.0**2)
         relations = OnHost()
         found = find_order(relations, pack(A).words)
         counts.append(0 if found is None else len(found.strong))
@@ -152,7 +152,7 @@ def test_a_gpu_looks_for_the_order_when_it_closes(reflexive, narrow, monkeypatch
     _, device = fake_cupy.install(monkeypatch)
     device.capabilities = Capabilities(graphs=OnHost(fake_cupy.unwrap))
     monkeypatch.setattr(import_module("semiring.closures.rules.reachability"), "_LEAST", 1)
-    monkeypatch.setattr(purdom, "_FEW", 0)
+    monkeypatch.setattr(triangular, "_FEW", 0)
     n = 150
     acyclic, order = np.triu(rng.random((n, n)) < 0.05, 1), rng.permutation(n)
     ring = np.roll(np.eye(n, dtype=bool), 1, axis=1)
@@ -171,7 +171,7 @@ def test_a_gpu_looks_for_the_order_when_it_closes(reflexive, narrow, monkeypatch
             again, why = sr.closure(given, "boolean", reflexive=reflexive, explain=True, **options)
             assert "triangular" not in str(why)
             assert again == closed
-    monkeypatch.setattr(purdom, "_SWEEPS", 0)
+    monkeypatch.setattr(triangular, "_SWEEPS", 0)
     closed, why = sr.closure(pack(ring).to_device(), "boolean", explain=True)
     assert "no order of the vertices reduces the work" in why.rules
     assert closed.count() == n * n

@@ -13,8 +13,8 @@ from tiers import full
 import semiring as sr
 from semiring.errors import DivergenceError, NegativeCycleError, NoPathError
 from semiring.kernels.cuda.closing.kernel_text import arithmetic_of, source
-from semiring.sparse import device as on_device
-from semiring.sparse import factorization, symbolic
+from semiring.sparse import device_factor as on_device
+from semiring.sparse import factorization, symbolic_factor
 
 pytestmark = [needs_compiler, pytest.mark.full]
 
@@ -176,8 +176,8 @@ def test_answers_are_those_of_the_host(name, dtype, n, device, rng):
 
 
 def test_large_fronts_go_to_products(device, monkeypatch, rng):
-    monkeypatch.setattr(symbolic, "_MIN_LARGE_PAIRS", 500)
-    monkeypatch.setattr(symbolic, "_MIN_LARGE_PIVOTS", 4)
+    monkeypatch.setattr(symbolic_factor, "_MIN_LARGE_PAIRS", 500)
+    monkeypatch.setattr(symbolic_factor, "_MIN_LARGE_PIVOTS", 4)
     for name, dtype in (("min_plus", "float64"), ("plus_times", "float64")):
         for symmetric in (False, True):
             A = graph(rng, 120, name, dtype, symmetric=symmetric)

@@ -17,7 +17,7 @@ from tiers import full
 
 import semiring as sr
 from semiring.errors import AlgebraError, DivergenceError, DomainError, NegativeCycleError, ShapeError, StorageError
-from semiring.out_of_core import layout
+from semiring.out_of_core import strip_layout
 from semiring.out_of_core.disk import System
 
 pytestmark = pytest.mark.full
@@ -170,7 +170,7 @@ def test_the_memory_is_kept_to(monkeypatch, rng, path, name, dtype):
     n = 500
     A = rounding_matrix(rng, n, name, dtype)
     np.save(path, A)
-    monkeypatch.setattr(layout, "DEVICE", layout.Costs((16, 64, 256), 16, 3 << 20, 30, 30))
+    monkeypatch.setattr(strip_layout, "DEVICE", strip_layout.Costs((16, 64, 256), 16, 3 << 20, 30, 30))
     monkeypatch.setattr(import_module("semiring.closures.files"), "_STAGE", 1 << 18)
     memory, host = least_memory(A, name) * 3 // 2, 4 << 20
     out = path.with_name("D.npy")

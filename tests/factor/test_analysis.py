@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from semiring.sparse.symbolic import Pattern, analyse
+from semiring.sparse.symbolic_factor import Pattern, analyse
 
 
 def random_pattern(rng, n, edges):

@@ -25,7 +25,7 @@ from semiring.errors import (
     UnknownNameError,
     VertexError,
 )
-from semiring.sparse import symbolic as analysis_module
+from semiring.sparse import symbolic_factor as analysis_module
 from semiring.sparse.ordering import ORDERINGS
 
 #: 2 × 2 matrices of truths in four bits: a ⊗ that does not commute.

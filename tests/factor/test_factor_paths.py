@@ -11,7 +11,7 @@ from tiers import full
 
 import semiring as sr
 from semiring.errors import AlgebraError, DivergenceError, NoPathError, VertexError
-from semiring.sparse import symbolic as analysis_module
+from semiring.sparse import symbolic_factor as analysis_module
 
 pytestmark = pytest.mark.full  # each test compiles kernels of its own
 

@@ -10,7 +10,7 @@ from tiers import full, quick
 
 import semiring as sr
 from semiring.algebra.catalogue import as_semiring
-from semiring.sparse import numeric, symbolic
+from semiring.sparse import numeric_factor, symbolic_factor
 from semiring.sparse.factorization import Factor
 
 inf = np.inf
@@ -101,7 +101,7 @@ def check(rng, kind):
 @pytest.fixture
 def small_tasks(monkeypatch):
     """Use subtrees of a few supernodes, so that small matrices have many."""
-    monkeypatch.setattr(symbolic, "_MIN_TASK_PAIRS", 40)
+    monkeypatch.setattr(symbolic_factor, "_MIN_TASK_PAIRS", 40)
 
 
 @pytest.mark.parametrize(
@@ -129,9 +129,9 @@ def test_an_update_eliminates_only_what_lies_above(monkeypatch, small_tasks):
     F = F.update([(0, 1, 3.0), (1, 0, 3.0)])
     assert F.symmetric
     redone = []
-    eliminate = numeric._SupernodalElimination.eliminate_subtrees
+    eliminate = numeric_factor._SupernodalElimination.eliminate_subtrees
     monkeypatch.setattr(
-        numeric._SupernodalElimination,
+        numeric_factor._SupernodalElimination,
         "eliminate_subtrees",
         lambda self, group: (redone.extend(group), eliminate(self, group))[1],
     )
@@ -294,7 +294,7 @@ def test_a_graph_without_small_separators_is_refused_before_it_is_ordered(monkey
     A = sparse.csr_array((np.ones(90_000), ends), shape=(n, n))
     ordered = []
     monkeypatch.setattr(
-        "semiring.sparse.factorization.analyse", lambda *given: ordered.append(given) or symbolic.analyse(*given)
+        "semiring.sparse.factorization.analyse", lambda *given: ordered.append(given) or symbolic_factor.analyse(*given)
     )
     monkeypatch.setattr("semiring.arrays.memory.free_memory", lambda: 1 << 29)
     with pytest.raises(sr.errors.TooLargeError, match=r"without small separators .*sources=.*pass ordering="):

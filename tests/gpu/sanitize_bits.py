@@ -21,7 +21,7 @@ import numpy as np
 
 import semiring as sr
 from semiring import BitMatrix, pack
-from semiring.algorithms import purdom, schedule
+from semiring.algorithms import schedule, triangular
 from semiring.kernels import device_backend
 from semiring.kernels.cuda.product import bit_kernels
 from semiring.kernels.engine import make_plan
@@ -86,10 +86,10 @@ def components() -> None:
     for few in (64, 0):
         with (
             patch.object(step, "_LEAST", 1),
-            patch.object(purdom, "_FEW", few),
-            patch.object(purdom, "_LISTED", 1),
-            patch.object(purdom, "_SPLIT", 64),
-            patch.object(purdom, "_SWEEPS", 1.0),
+            patch.object(triangular, "_FEW", few),
+            patch.object(triangular, "_LISTED", 1),
+            patch.object(triangular, "_SPLIT", 64),
+            patch.object(triangular, "_SWEEPS", 1.0),
         ):
             for degree in (0.8, 1.5, 6):
                 a, expected = graph(600, degree, int(10 * degree))

@@ -251,12 +251,12 @@ def test_closures_by_components(n, few_edges, monkeypatch, rng):
     """The bits equal those of all n³ pairs in every order of the vertices, in rows that may begin at any word."""
     import cupy
 
-    from semiring.algorithms import purdom
+    from semiring.algorithms import triangular
 
     monkeypatch.setattr(import_module("semiring.closures.rules.reachability"), "_LEAST", 1)
-    monkeypatch.setattr(purdom, "_FEW", few_edges)
-    monkeypatch.setattr(purdom, "_LISTED", 1)
-    monkeypatch.setattr(purdom, "_SWEEPS", 1.0)
+    monkeypatch.setattr(triangular, "_FEW", few_edges)
+    monkeypatch.setattr(triangular, "_LISTED", 1)
+    monkeypatch.setattr(triangular, "_SWEEPS", 1.0)
     for kind, tails, heads in components_of_all_kinds(n, rng):
         for order in (np.arange(n), rng.permutation(n)):
             a = np.zeros((n, n), bool)

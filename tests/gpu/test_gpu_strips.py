@@ -10,7 +10,7 @@ import pytest
 from strips import METHOD, make_small, rounding_matrix, same_bits
 
 import semiring as sr
-from semiring.out_of_core import buffer_pools, layout
+from semiring.out_of_core import buffer_pools, strip_layout
 
 pytestmark = pytest.mark.gpu
 
@@ -29,7 +29,7 @@ def small(monkeypatch):
     make_small(monkeypatch)
     monkeypatch.setattr("semiring.closures.pieces._MAPPED", 1 << 14)
     # Products of so few rows are joined of several parts.
-    monkeypatch.setattr(layout, "DEVICE", replace(layout.DEVICE, overhead=64 << 20))
+    monkeypatch.setattr(strip_layout, "DEVICE", replace(strip_layout.DEVICE, overhead=64 << 20))
 
 
 def least_memory(A, name, **options):

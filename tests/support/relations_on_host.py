@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from semiring.algorithms.purdom import _pack_vertices
+from semiring.algorithms.triangular import _pack_vertices
 from semiring.arrays.bits import pack
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import semiring as sr
 from semiring.algorithms import schedule
-from semiring.out_of_core import layout
+from semiring.out_of_core import strip_layout
 
 METHOD = "blocked_floyd_warshall"
 
@@ -22,9 +22,9 @@ def make_small(patch):
         patch.setitem(schedule._TABLE, name, replace(schedule._TABLE[name], pivots=((0, 32),)))
     for name in ("HOST", "DEVICE"):
         patch.setattr(
-            layout,
+            strip_layout,
             name,
-            replace(getattr(layout, name), min_rows=2, overhead=0, bytes_per_thread=0, bit_bytes_per_thread=0),
+            replace(getattr(strip_layout, name), min_rows=2, overhead=0, bytes_per_thread=0, bit_bytes_per_thread=0),
         )
     patch.setattr(import_module("semiring.closures.files"), "_WORKSPACE", 1 << 60)
 

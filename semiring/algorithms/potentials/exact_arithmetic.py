@@ -29,7 +29,7 @@ import numpy as np
 
 from semiring.algorithms.bellman_ford import Labels, bellman_ford
 from semiring.algorithms.potentials.sweeps import cycle_error
-from semiring.algorithms.potentials.weights import roundings
+from semiring.algorithms.potentials.tropical_weights import roundings
 from semiring.algorithms.views import Array
 
 __all__ = ["SPREAD", "ExactComponentPotentials", "common_unit", "from_units", "to_units"]

@@ -14,7 +14,7 @@ from semiring.algorithms.potentials.exact_arithmetic import ExactComponentPotent
 from semiring.algorithms.potentials.rounding import is_shift_accurate, least_weight
 from semiring.algorithms.potentials.small_matrices import SMALL, small_potentials
 from semiring.algorithms.potentials.sweeps import exact_cycle_error, potentials
-from semiring.algorithms.potentials.weights import Weights, check_range
+from semiring.algorithms.potentials.tropical_weights import Weights, check_range
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.views import Array
 from semiring.arrays.parts import to_host_array

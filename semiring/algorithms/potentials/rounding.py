@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algorithms.potentials.weights import Weights
+from semiring.algorithms.potentials.tropical_weights import Weights
 from semiring.algorithms.views import Array
 from semiring.namespaces import array_namespace
 

@@ -28,7 +28,7 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import max_times, min_times
 from semiring.algorithms.bellman_ford import Labels, bellman_ford
-from semiring.algorithms.potentials.weights import relative_rounding, weight_rounding
+from semiring.algorithms.potentials.tropical_weights import relative_rounding, weight_rounding
 from semiring.algorithms.stars import exact_product
 from semiring.algorithms.views import Array
 from semiring.arrays.parts import pieces, to_host_array

@@ -15,7 +15,7 @@ import numpy as np
 
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.potentials.rounding import least_magnitude, shift_bound
-from semiring.algorithms.potentials.weights import negligible_amount
+from semiring.algorithms.potentials.tropical_weights import negligible_amount
 from semiring.algorithms.views import Array
 from semiring.kernels import backend_for
 from semiring.kernels.engine import make_plan

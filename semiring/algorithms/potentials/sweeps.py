@@ -38,7 +38,7 @@ import numpy as np
 
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.bellman_ford import bellman_ford, raise_by_margin, sweep_lengths
-from semiring.algorithms.potentials.weights import Weights, relative_rounding, roundings
+from semiring.algorithms.potentials.tropical_weights import Weights, relative_rounding, roundings
 from semiring.algorithms.views import Array
 from semiring.arrays.parts import to_host_array
 from semiring.errors import NO_CLOSURE, DomainError, NegativeCycleError, PositiveCycleError, cycle_text

@@ -32,7 +32,7 @@ from semiring.closures.plan import Draft, NotApplicable, Rewrite, Work
 from semiring.closures.planner import Recorder, question, rule, solve
 from semiring.closures.questions import products_gain
 from semiring.errors import DivergenceError, NegativeCycleError
-from semiring.graphs.components import SMALL, Components, component_ranges, join_components, permute
+from semiring.graphs.strongly_connected import SMALL, Components, component_ranges, join_components, permute
 from semiring.kernels.engine import Engine, engine_of
 from semiring.namespaces import array_namespace
 

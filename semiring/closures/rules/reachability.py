@@ -7,13 +7,13 @@ them: n³/6 pairs. This rule alone decides between joins and products.
 
 Cost on a CPU: a pass over n bits for every edge that no other path replaces, and at most that of a closure. Cost on a
 GPU: a scan of at most a tenth of the closure's time, and four passes over the bits. The result is exact. Sources:
-`semiring.algorithms.joined_rows`, `semiring.algorithms.purdom`.
+`semiring.algorithms.purdom`, `semiring.algorithms.triangular`.
 """
 
 from __future__ import annotations
 
-from semiring.algorithms.joined_rows import purdom_method, triangular_method
 from semiring.algorithms.methods import Method, method_named
+from semiring.algorithms.purdom import purdom_method, triangular_method
 from semiring.closures.call import Call
 from semiring.closures.plan import Draft, NotApplicable, Rewrite
 from semiring.closures.planner import Recorder, rule

@@ -22,7 +22,7 @@ from semiring.closures.costs import CostEstimate, compare_costs
 from semiring.closures.plan import Draft, NotApplicable, Rewrite
 from semiring.closures.planner import Question, Recorder, question, rule
 from semiring.closures.questions import products_gain
-from semiring.graphs.structure import Structure
+from semiring.graphs.graph_structure import Structure
 
 __all__ = ["has_few_edges", "may_separate", "separators"]
 

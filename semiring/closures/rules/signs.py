@@ -15,13 +15,13 @@ from functools import partial
 from typing import Any
 
 from semiring.algorithms.potentials.reweighting import choose_potentials, potentials_by_sweeps
-from semiring.algorithms.potentials.weights import check_range, negligible_amount
+from semiring.algorithms.potentials.tropical_weights import check_range, negligible_amount
 from semiring.arrays.scans import Scan
 from semiring.closures.call import Call
 from semiring.closures.plan import Draft, NotApplicable, Rewrite, Work
 from semiring.closures.planner import Recorder, question, rule
 from semiring.closures.rules.components import Block, close_by_parts, spans
-from semiring.graphs.components import Components, join_components, strong_components
+from semiring.graphs.strongly_connected import Components, join_components, strong_components
 from semiring.kernels.engine import Engine
 from semiring.namespaces import array_namespace
 

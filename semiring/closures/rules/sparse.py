@@ -25,8 +25,8 @@ from semiring.closures.planner import Recorder, question, rule, solve
 from semiring.closures.rules.searches import dijkstra, graph_of
 from semiring.closures.rules.separators import has_few_edges, may_separate
 from semiring.closures.rules.structure import may_analyze
-from semiring.graphs.components import has_compiled_loops, run_strips
-from semiring.graphs.structure import NO_STRUCTURE, Structure, analyze_sparse
+from semiring.graphs.graph_structure import NO_STRUCTURE, Structure, analyze_sparse
+from semiring.graphs.strongly_connected import has_compiled_loops, run_strips
 
 __all__ = ["sparse"]
 

@@ -10,7 +10,7 @@ from semiring.algorithms.schedule import schedule_for
 from semiring.closures.call import Call
 from semiring.closures.plan import Draft, NotApplicable, Rewrite
 from semiring.closures.planner import Recorder, rule
-from semiring.graphs.components import has_compiled_loops
+from semiring.graphs.strongly_connected import has_compiled_loops
 
 __all__ = ["may_analyze", "structure"]
 

@@ -2,7 +2,7 @@
 
 They are valid if the elimination succeeds and no weight is lost in rounding beside them
 (`semiring.algorithms.potentials.small_matrices`). Paths between components are products of the original weights. The
-order of the components and the halves are the same as in `semiring.graphs.components`.
+order of the components and the halves are the same as in `semiring.graphs.strongly_connected`.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
@@ -226,7 +226,7 @@ def _close_under_potentials(block, bits, h, job, workspace):
             block[i, j] = block[i, j] - (h[i] - h[j])
 
 
-_RUN = 64  # as in `semiring.graphs.components`
+_RUN = 64  # as in `semiring.graphs.strongly_connected`
 
 
 @inner
@@ -244,7 +244,7 @@ def has_hub_at_vertex_0(A, sign):
 
 @inner
 def find_components(A, sign, order, mark):
-    """Write the vertices to ``order``, component after component, in the order of `semiring.graphs.components`.
+    """Write the vertices to ``order``, component after component, in the order of `semiring.graphs.strongly_connected`.
 
     ``mark`` becomes 1 at the start of a component, and 3 at the start of a weak component. Return the number of strong
     components.
@@ -303,7 +303,7 @@ def gather_weights(A, vertices, is_whole, sign, out):
 
 @inner
 def join_components(D, bits, products, bounds, begin, end, stack, job, workspace):
-    """Compute `semiring.graphs.components.join_components` of the components ``begin`` … ``end`` - 1.
+    """Compute `semiring.graphs.strongly_connected.join_components` of the components ``begin`` … ``end`` - 1.
 
     They form one weak component. ``products`` (n, n) is workspace.
     """

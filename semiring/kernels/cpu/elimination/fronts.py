@@ -19,7 +19,7 @@ layout: the offsets of the blocks S, R and Tᵀ, and whether the matrix is symme
 
 Sources: B. A. Carré, "An algebra for network routing problems", IMA J. Appl. Math. 7 (1971); R. E. Tarjan, "A unified
 approach to path problems", JACM 28 (1981); I. S. Duff, J. K. Reid, "The multifrontal solution of indefinite sparse
-symmetric linear equations", ACM TOMS 9 (1983). Cost: `semiring.sparse.symbolic` counts it.
+symmetric linear equations", ACM TOMS 9 (1983). Cost: `semiring.sparse.symbolic_factor` counts it.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
@@ -258,7 +258,7 @@ def reduce_subtree(sr, folds, memory, start, end, tree, fronts, zero, place, sta
     """Eliminate the supernodes start … end - 1, a whole subtree, and write the update of its root to ``out``.
 
     ``folds``: see `gathered_rows`. ``place`` (n,) int32, ``stack`` for pending updates, and ``work`` are workspace, as
-    `semiring.sparse.symbolic` says. Return the place of the first pivot without a star, or -1.
+    `semiring.sparse.symbolic_factor` says. Return the place of the first pivot without a star, or -1.
     """
     failed = _eliminate_supernodes(
         sr, folds, _eliminate_front, memory, start, end, tree, fronts, zero, place, stack, work

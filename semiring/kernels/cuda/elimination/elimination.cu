@@ -14,7 +14,7 @@
 
 #define WIDE 4  // columns per thread
 #define DEEP 4  // pivots per pass
-#define MOST 160  // the most pivots of a front that these kernels reduce; see is_large in semiring.sparse.symbolic
+#define MOST 160  // the most pivots of a front that these kernels reduce; see is_large in semiring.sparse.symbolic_factor
 
 // The product of x and y in the order of the path.
 #ifdef OPPOSITE

@@ -13,8 +13,8 @@ from semiring.kernels.cpu.codegen.scalars import ScalarSemiring
 from semiring.kernels.cpu.elimination import elimination_trees
 from semiring.kernels.cpu.elimination import factor_walks as kernels
 from semiring.kernels.cpu.elimination import fronts as elimination
-from semiring.sparse.numeric import PivotError
-from semiring.sparse.symbolic import Analysis, FactorLayout
+from semiring.sparse.numeric_factor import PivotError
+from semiring.sparse.symbolic_factor import Analysis, FactorLayout
 
 __all__ = ["OpenFactor"]
 

@@ -17,7 +17,7 @@ from semiring.algorithms.views import WORD
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.parts import to_host_array
 from semiring.arrays.sparse import is_ascending, stored_entries
-from semiring.graphs.components import (
+from semiring.graphs.strongly_connected import (
     Components,
     acyclic_components,
     as_unsigned,
@@ -33,7 +33,7 @@ from semiring.graphs.components import (
 
 if TYPE_CHECKING:  # these modules load the compiler, which small calls do not need
     from semiring.kernels.contract import GraphKernels
-    from semiring.sparse.symbolic import Analysis, Pattern
+    from semiring.sparse.symbolic_factor import Analysis, Pattern
 
 __all__ = ["FEW", "NO_STRUCTURE", "Structure", "analyze_sparse", "structure_of", "structure_on_device"]
 
@@ -88,7 +88,7 @@ class Structure:
     def analysis(self) -> Analysis:
         """The symbolic analysis of a sparse elimination. The structure must have a pattern."""
         assert self.pattern is not None
-        from semiring.sparse.symbolic import analyse
+        from semiring.sparse.symbolic_factor import analyse
 
         return analyse(self.pattern)
 
@@ -99,7 +99,7 @@ class Structure:
         The structure must have a pattern.
         """
         assert self.pattern is not None
-        from semiring.sparse.symbolic import widest_level_of_core
+        from semiring.sparse.symbolic_factor import widest_level_of_core
 
         return widest_level_of_core(self.pattern)
 
@@ -156,7 +156,7 @@ def analyze_sparse(matrix: Any) -> Structure | None:
     """
     from scipy.sparse import coo_array
 
-    from semiring.sparse.symbolic import Pattern
+    from semiring.sparse.symbolic_factor import Pattern
 
     tails, heads, values = stored_entries(matrix)
     n, stored = matrix.shape[0], values.size
@@ -186,7 +186,7 @@ def analyze_sparse(matrix: Any) -> Structure | None:
 def _make_pattern(words: Any, edges: int) -> Pattern:
     """Return the pattern of packed edges, whose number is ``edges``."""
     from semiring.kernels.graphs.edge_scan import list_edges
-    from semiring.sparse.symbolic import Pattern
+    from semiring.sparse.symbolic_factor import Pattern
 
     return Pattern(len(words), *list_edges(words, edges))
 

@@ -23,7 +23,7 @@ from semiring.kernels.cpu.elimination import fronts as kernels
 from semiring.kernels.cpu.elimination.gathered_rows import folds_for
 from semiring.kernels.cpu.thread_pool import run_tasks
 from semiring.kernels.engine import Engine
-from semiring.sparse.symbolic import Analysis, FactorLayout
+from semiring.sparse.symbolic_factor import Analysis, FactorLayout
 
 __all__ = ["FactorNumbers", "PivotError", "eliminate", "reduce_large", "update_factor_numbers"]
 

@@ -27,7 +27,7 @@ from semiring.kernels.cpu.elimination import triangular_solve as kernels
 from semiring.kernels.cpu.elimination.gathered_rows import folds_for
 from semiring.kernels.cpu.thread_pool import run_tasks
 from semiring.kernels.engine import Engine
-from semiring.sparse.numeric import FactorNumbers
+from semiring.sparse.numeric_factor import FactorNumbers
 
 __all__ = ["VECTORS_PER_SWEEP", "TriangularSolves", "table"]
 

@@ -18,7 +18,7 @@ from semiring.arrays.memory import free_memory
 from semiring.kernels.cpu.elimination import hub_labels as kernels
 from semiring.kernels.cpu.elimination.gathered_rows import dots_for
 from semiring.kernels.cpu.thread_pool import run_tasks
-from semiring.sparse.solve import TriangularSolves
+from semiring.sparse.factor_solve import TriangularSolves
 
 __all__ = ["join_pairs"]
 

@@ -19,11 +19,11 @@ from semiring.arrays.scatter import add_duplicates
 from semiring.arrays.sparse import is_ascending, is_sparse, stored_entries, warn_of_duplicates
 from semiring.arrays.zero_conventions import warn_of_other_zeros
 from semiring.errors import DomainError, DTypeError, TooLargeError, square_error
-from semiring.graphs.components import has_compiled_loops
+from semiring.graphs.strongly_connected import has_compiled_loops
 from semiring.io.inputs import DEFAULT_READING, Reading, convert_input, list_edges, open_graph
 from semiring.io.network import symmetrize, weighted_edges
 from semiring.kernels.cpu.elimination import elimination_trees
-from semiring.sparse.symbolic import Pattern
+from semiring.sparse.symbolic_factor import Pattern
 
 __all__ = ["SparseEntries", "check_values", "edges_of"]
 

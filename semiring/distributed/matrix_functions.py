@@ -52,8 +52,8 @@ from semiring.kernels.tolerance import tolerance_for
 from semiring.linalg.dispatch import choose_encoding, encode_operand, engine_for
 from semiring.linalg.ranges import demand_range, may_wrap, scanned_magnitude
 from semiring.namespaces import array_namespace
-from semiring.out_of_core.layout import free_memory
 from semiring.out_of_core.stored_matrix import StoredMatrix, as_stored, is_npy_name
+from semiring.out_of_core.strip_layout import free_memory
 from semiring.threads import check_threads, get_threads
 
 __all__ = [

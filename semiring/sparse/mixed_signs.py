@@ -27,7 +27,7 @@ from semiring.algorithms.bellman_ford import Labels, bellman_ford
 from semiring.algorithms.johnson import SparseGraph, edge_graph, edge_potentials
 from semiring.algorithms.potentials.rounding import shift_bound
 from semiring.algorithms.potentials.sweeps import cycle_error
-from semiring.algorithms.potentials.weights import check_range
+from semiring.algorithms.potentials.tropical_weights import check_range
 from semiring.sparse.exact_weights import ExactPotentials, make_exact_relaxation
 
 __all__ = ["find_potentials", "raise_for_negative_cycle"]

@@ -22,8 +22,8 @@ from semiring.arrays.folds import fold_rows
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.engine import engine_of
 from semiring.namespaces import is_device_array
-from semiring.sparse.numeric import FactorNumbers, PivotError, reduce_large
-from semiring.sparse.symbolic import Analysis, FactorLayout
+from semiring.sparse.numeric_factor import FactorNumbers, PivotError, reduce_large
+from semiring.sparse.symbolic_factor import Analysis, FactorLayout
 
 __all__ = ["DevicePlacement"]
 
