@@ -265,7 +265,7 @@ class NegativeCycleError(DivergenceError):
         return type(self)(f"{self}; by name, it is {cycle_text}", self.cycle, of_cycle)
 
     def of_paths(self) -> NegativeCycleError:
-        """Return the same error for a function of paths: no best paths exist, instead of no closure.
+        """Return the same error for a function of paths, in terms of paths instead of the closure.
 
         Returns
         -------
@@ -273,7 +273,7 @@ class NegativeCycleError(DivergenceError):
             A new error of the same class.
         """
         kind = "longest" if isinstance(self, PositiveCycleError) else "shortest"
-        stated = str(self).replace(NO_CLOSURE, f"no {kind} paths exist")
+        stated = str(self).replace(NO_CLOSURE, f"vertices that a walk over it joins have no {kind} path")
         return type(self)(stated, self.cycle, self.names)
 
     def __reduce__(self) -> tuple[object, ...]:

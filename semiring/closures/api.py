@@ -234,8 +234,7 @@ def closure(
     -----
     A sum of floats beyond their range is ∞, which is "no path": weights of 10³⁸ need float64.
 
-    An edge of weight -∞ in min-plus (+∞ in max-plus) makes every path over it -∞ (+∞), and a cycle over it is a
-    negative one. In plus_times the result is that of elimination without pivoting: (I - A)⁻¹ if no pivot is 1. The sum
+    In plus_times the result is that of elimination without pivoting: (I - A)⁻¹ if no pivot is 1. The sum
     itself converges only if the spectral radius is below 1. With ``check``, a `DivergenceWarning` follows if the result
     shows that it is not. Costs n³ pairs. Sources: see `semiring.algorithms`.
 

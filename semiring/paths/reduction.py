@@ -1,20 +1,26 @@
-"""Compute the transitive reduction of an acyclic graph, the fewest edges with the same closure: A without A ⊗ A⁺.
+"""Compute the transitive reduction of a graph, the fewest edges with the same closure: A without A ⊗ A⁺.
+
+If the graph has cycles, its strong components are reduced, and each is one cycle.
 
 Source: A. V. Aho, M. R. Garey, J. D. Ullman, "The transitive reduction of a directed graph", SIAM J. Comput. 1 (1972).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from semiring.algebra.catalogue import boolean
 from semiring.algorithms.packed_bits import diagonal_bits
 from semiring.arrays.bits import BitMatrix, pack
 from semiring.arrays.labels import may_name_vertices, require_square
+from semiring.arrays.parts import to_host_array
 from semiring.arrays.sparse import is_sparse, stored_entries
 from semiring.closures import closure
-from semiring.errors import AlgebraError, ShapeError
+from semiring.errors import ShapeError
+from semiring.graphs.condensation import Condensation
 from semiring.io.inputs import Reading, convert_input, open_graph
 from semiring.linalg import matmul
 
@@ -29,9 +35,11 @@ def transitive_reduction(
     columns: tuple[str, str] | None = None,
     threads: int | None = None,
 ) -> Any:
-    """Return the transitive reduction of an acyclic graph: the least graph of the same closure.
+    """Return the transitive reduction of a graph: the fewest edges with the same closure.
 
-    Its edges are those that no longer path replaces.
+    Without cycles, these are the edges that no longer path replaces. With cycles, each strong component is one cycle
+    through its vertices in ascending order, whose edges need not be edges of A. Of the edges between two components,
+    that with the first tail, and then the first head, is kept, unless a longer path replaces it.
 
     Parameters
     ----------
@@ -54,12 +62,11 @@ def transitive_reduction(
     ------
     ShapeError, DTypeError
         For a matrix that is not square, or not of truth values.
-    AlgebraError
-        For a graph with a cycle, whose reduction is not unique: reduce the graph of its `condensation`.
 
     Notes
     -----
-    Cost: the closure, one product of n³ bit pairs, and four matrices of n² bits.
+    Cost: the closure, one product of n³ bit pairs, and four matrices of n² bits. With cycles, also a list of all edges
+    in the memory of the host, and the reduction of the graph of the strong components.
 
     Examples
     --------
@@ -76,23 +83,40 @@ def transitive_reduction(
         matrix = labelled.matrix
         if is_sparse(matrix):
             matrix = BitMatrix.from_edges(*stored_entries(matrix)[:2], matrix.shape)
-        reduced = _reduce(matrix if isinstance(matrix, BitMatrix) else pack(matrix), labelled.names, threads)
+        reduced = _reduce(matrix if isinstance(matrix, BitMatrix) else pack(matrix), threads)
         return labelled.restore(reduced.unpack())
     require_square(A)
-    reduced = _reduce(A if isinstance(A, BitMatrix) else pack(A), None, threads)
+    reduced = _reduce(A if isinstance(A, BitMatrix) else pack(A), threads)
     return reduced if isinstance(A, BitMatrix) else reduced.unpack()
 
 
-def _reduce(edges: BitMatrix, names: Sequence[Hashable] | None, threads: int | None) -> BitMatrix:
+def _reduce(edges: BitMatrix, threads: int | None) -> BitMatrix:
     if edges.shape[0] != edges.shape[1]:
         raise ShapeError(f"A is {edges.shape}: a graph needs a square matrix")
     reached = closure(edges, boolean, reflexive=False, threads=threads)
-    cycles = diagonal_bits(reached)
-    if bool(cycles.any()):
-        first = int(cycles.argmax())
-        vertex = first if names is None else names[first]
-        raise AlgebraError(
-            f"vertex {vertex} lies on a cycle, and a transitive reduction needs an acyclic graph: reduce "
-            "semiring.condensation(A).graph"
-        )
+    is_on_cycle = to_host_array(diagonal_bits(reached))
+    if is_on_cycle.any():
+        return _reduce_cyclic(edges, is_on_cycle, threads)
     return edges & ~matmul(edges, reached, boolean, threads=threads)
+
+
+def _reduce_cyclic(edges: BitMatrix, is_on_cycle: Any, threads: int | None) -> BitMatrix:
+    """Return the reduction of a graph with cycles, by that of its strong components."""
+    n = len(edges)
+    host = edges.to_host() if edges.on_device else edges
+    tails, heads = (np.concatenate(parts) for parts in zip(*host.edges(), strict=True))
+    components = Condensation(n, tails, heads)
+    count = len(components)
+    graph = components.graph.tocoo()
+    kept = _reduce(BitMatrix.from_edges(graph.row, graph.col, (count, count)), threads)
+    pairs = components.component[tails] * count + components.component[heads]
+    pairs, first = np.unique(pairs, return_index=True)  # the edges are listed by tails, and then by heads
+    first = first[to_host_array(kept.unpack()).reshape(-1)[pairs]]
+    cycles = [components.members(number) for number in range(count)]
+    cycles = [members for members in cycles if is_on_cycle[members[0]]]
+    result = BitMatrix.from_edges(
+        np.concatenate([tails[first], *cycles]),
+        np.concatenate([heads[first], *(np.roll(members, -1) for members in cycles)]),
+        (n, n),
+    )
+    return result.to_device() if edges.on_device else result
