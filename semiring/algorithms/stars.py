@@ -16,6 +16,7 @@ import numpy as np
 from semiring.advice import advice, matrix_name, option
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import is_proved, max_times, min_times
+from semiring.algebra.expressions.tree import float_limits
 from semiring.arrays.parts import to_host_array
 from semiring.arrays.zero_conventions import stacklevel_of_caller
 from semiring.errors import (
@@ -166,6 +167,8 @@ def warn_of_diverging_sum(semiring: Semiring, values: Any, *, nonnegative: bool,
     """
     if nonnegative:
         diverges = bool(values.min() < 0)
+        if is_closure and not diverges:
+            _warn_of_lost_digits(semiring, values)
     elif is_closure:
         n = values.shape[-1]
         least = n / 2 - _SUM_ULPS * n * np.finfo(values.dtype).eps
@@ -179,6 +182,27 @@ def warn_of_diverging_sum(semiring: Semiring, values: Any, *, nonnegative: bool,
             "result is made of (I - A)⁻¹, which is not a sum of paths. Scale the weights so that the sum converges. If "
             f"(I - A)⁻¹ is meant, {_silencing_advice(is_closure)}",
             DivergenceWarning,
+            stacklevel=stacklevel_of_caller(),
+        )
+
+
+def _warn_of_lost_digits(semiring: Semiring, D: Any) -> None:
+    """Warn if an entry of the closure D (..., n, n) of a matrix ≥ 0 has less than half of the digits of its dtype.
+
+    The loop at a vertex is 1 / (1 - s), where s adds up all walks back to the vertex. So its relative error is that of
+    s times the loop.
+    """
+    loops, n = D.diagonal(0, -2, -1).reshape(-1), D.shape[-1]
+    epsilon = float(float_limits(D.dtype).eps)
+    index = int(loops.argmax())
+    loop = float(loops[index])
+    if loop > epsilon**-0.5:
+        warnings.warn(
+            f"the closure of {matrix_name('this matrix')} loses more than half of the digits of {D.dtype} in "
+            f"{semiring.name}: all walks from vertex {index % n} back to it add up to nearly 1, and 1 / (1 - sum) is "
+            f"{loop:.3g}. The rows of a stochastic matrix add up to 1, for which the sum over all paths diverges. "
+            "Leave out the absorbing states, or use a wider dtype",
+            RoundingWarning,
             stacklevel=stacklevel_of_caller(),
         )
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from os import PathLike
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack, overload
 
 import numpy as np
@@ -14,14 +15,16 @@ from numpy.typing import NDArray
 
 from semiring import profiling
 from semiring.algebra import Semiring
-from semiring.algebra.catalogue import as_semiring
+from semiring.algebra.catalogue import adds_products, as_semiring, path_counts
 from semiring.algorithms.methods import METHODS, matrix_methods, methods_by_device, takes_edges
 from semiring.algorithms.predecessors import PredecessorSearch
 from semiring.algorithms.progress import Progress, as_progress
 from semiring.algorithms.stars import check_star
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.device import are_disjoint
+from semiring.arrays.labels import may_name_vertices
 from semiring.arrays.operands import check_flags, device_context, has_adjacent_elements
+from semiring.arrays.sparse import is_sparse
 from semiring.closures.call import Call, Options
 from semiring.closures.explanation import Explanation
 from semiring.closures.front_ends import close_request, plan_with_warnings
@@ -32,7 +35,7 @@ from semiring.errors import AlgebraError, DeviceError, DTypeError, UnknownNameEr
 from semiring.io.inputs import Reading
 from semiring.io.network import semiring_of
 from semiring.kernels.engine import engine_of, make_plan
-from semiring.namespaces import array_namespace
+from semiring.namespaces import array_namespace, is_device_array
 from semiring.threads import check_threads, get_threads
 
 __all__ = ["METHODS", "Explanation", "closure", "closure_of_rounded", "closure_with_predecessors"]
@@ -234,9 +237,10 @@ def closure(
     -----
     A sum of floats beyond their range is ∞, which is "no path": weights of 10³⁸ need float64.
 
-    In plus_times the result is that of elimination without pivoting: (I - A)⁻¹ if no pivot is 1. The sum
-    itself converges only if the spectral radius is below 1. With ``check``, a `DivergenceWarning` follows if the result
-    shows that it is not. Costs n³ pairs. Sources: see `semiring.algorithms`.
+    Integers of plus_times count the paths of an acyclic graph exactly. In floats the result is that of elimination
+    without pivoting: (I - A)⁻¹ if no pivot is 1. The sum itself converges only if the spectral radius is below 1. With
+    ``check``, a `DivergenceWarning` follows if the result shows that it is not. Costs n³ pairs. Sources: see
+    `semiring.algorithms`.
 
     Examples
     --------
@@ -255,6 +259,8 @@ def closure(
         shared = {"method": method, "reflexive": reflexive, "check": check, "threads": threads, "structure": structure}
         shared |= {"directed": directed, "compute_dtype": compute_dtype}
         return _close_stack_by_gpus(several, A, out, explain, semiring=semiring, **shared)
+    if getattr(getattr(A, "dtype", None), "kind", "i") == "i":
+        semiring = _count_paths(A, as_semiring(semiring), Reading(weight, directed, columns))
     options = _make_options(semiring, method, threads, check, structure, several, compute_dtype)
     progress = as_progress(progress)
     rare = device, memory, journal, weight, directed, columns
@@ -282,6 +288,31 @@ def closure(
     )
     result = _close(request)
     return (result, explanation) if explain else result
+
+
+def _count_paths(A: Any, semiring: Semiring, reading: Reading) -> Semiring:
+    """Return the semiring that counts the paths of an acyclic graph of integers, or the given one for other operands.
+
+    Raises the errors of `check_counts` for a matrix of integers on which the star does not exist.
+    """
+    if not adds_products(semiring) or isinstance(A, str | PathLike) or is_device_array(A):
+        return semiring
+    if isinstance(A, list | tuple):
+        A = np.asarray(A)
+    if not may_name_vertices(A) and not is_sparse(A) and (not isinstance(A, np.ndarray) or A.ndim < 2):
+        return semiring
+    from semiring.sparse.edge_inputs import edges_of
+    from semiring.sparse.path_counts import check_counts, needs_counts
+
+    if hasattr(A, "dtype") and not needs_counts(semiring, A.dtype):
+        return semiring
+    is_stack = getattr(A, "ndim", 2) > 2
+    for matrix in A.reshape(-1, *A.shape[-2:]) if is_stack else (A,):
+        edges = edges_of(matrix, semiring, reading=reading, check=False)
+        if not needs_counts(semiring, edges.values.dtype):
+            return semiring
+        check_counts(edges, semiring)
+    return path_counts(semiring.name)
 
 
 def _is_plain(A: Any, out: Any, options: Options) -> bool:

@@ -63,7 +63,7 @@ class MethodRun:
         self._may_diverge = may_diverge(self.plan)
         checks = k.options.check and k.strips is None and 0 not in k.shape
         self._checks_exponential_sums = adds_exponentials(d.semiring) and checks and not self.on_device
-        self._checks_series = adds_products(d.semiring) and checks and not self.is_packed
+        self._checks_series = adds_products(d.semiring) and checks and m.dtype.kind != "i" and not self.is_packed
         speed, capabilities = closure_speed(self.backend.name, m.dtype, m.storage), self.backend.capabilities
         self._total: int | None = None  # the number of pairs that progress reports as the total
         self._panel, n = speed.panel, k.shape[-1]

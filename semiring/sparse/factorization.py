@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
-from semiring.algebra.catalogue import adds_products, as_semiring, max_times, min_times
+from semiring.algebra.catalogue import adds_products, as_semiring, max_times, min_times, path_counts
 from semiring.algebra.expressions.tree import float_limits, is_floating, is_half
 from semiring.algorithms.stars import divergence_error, warn_of_diverging_sum
 from semiring.arrays.encoding import check_entries, decode, encode, has_inner_zero, next_wider_integer, round_to_dtype
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.operands import as_array, as_host_operand, as_output
+from semiring.arrays.parts import to_host_array
 from semiring.arrays.scans import Scan, limits_of
 from semiring.arrays.vertices import Vertices
 from semiring.errors import (
@@ -44,6 +45,7 @@ from semiring.sparse.exact_weights import ExactPotentials
 from semiring.sparse.factor_paths import OpenFactor
 from semiring.sparse.mixed_signs import find_potentials, raise_for_negative_cycle
 from semiring.sparse.numeric_factor import FactorNumbers, PivotError, update_factor_numbers
+from semiring.sparse.path_counts import check_counts, needs_counts
 from semiring.sparse.placement import HostPlacement, select_placement
 from semiring.sparse.reductions import Reduction, find_reduction
 from semiring.sparse.symbolic_factor import Analysis, FactorLayout, analyse, widest_level, widest_level_of_core
@@ -238,6 +240,9 @@ class Factor:
         self._edges, self._analysis, self._threads = edges, analysis, threads
         self._vertices = Vertices(edges.pattern.n, edges.names)
         self.ordering, self.order = analysis.ordering, analysis.order
+        self._counts = needs_counts(semiring, self.dtype)
+        if self._counts:
+            check_counts(edges, semiring)
         self._shift: Array | None = None
         self._exact: ExactPotentials | None = None
         commutes = semiring.commutative
@@ -248,7 +253,7 @@ class Factor:
         try:
             with self._placement.context():
                 self._numbers = self._eliminate(changed)
-                if adds_products(semiring) and edges.values.size:
+                if adds_products(semiring) and edges.values.size and not self._counts:
                     positive = bool(edges.scan.low >= 0)
                     warn_of_diverging_sum(semiring, self._numbers.memory, nonnegative=positive)
         except DivergenceError as error:
@@ -315,7 +320,8 @@ class Factor:
     def _plan(self, nonnegative: bool, dtype: Any = None) -> KernelPlan:
         threads = get_threads() if self._threads is None else self._threads
         dtype = self._work_dtype if dtype is None else dtype
-        return make_plan(self.semiring, dtype, nonnegative=nonnegative, threads=threads)
+        semiring = path_counts(self.semiring.name) if self._counts else self.semiring
+        return make_plan(semiring, dtype, nonnegative=nonnegative, threads=threads)
 
     def _eliminate(self, base: tuple[Factor, Array] | None) -> FactorNumbers:
         """Return the factor's numbers. If potentials are needed, also set the shift and the work dtype.
@@ -452,6 +458,8 @@ class Factor:
                 )
             B = encode(right_side, self.semiring, self._work_dtype)
         else:
+            if self._counts:
+                check_counts(self._edges, self.semiring, to_host_array(right_side), transpose=transpose)
             B = right_side.astype(self._work_dtype)
         matrix = as_columns(B)
         if self._exact is not None:

@@ -38,6 +38,7 @@ from semiring.sparse.factorization import (
     largest_magnitude,
 )
 from semiring.sparse.numeric_factor import PivotError
+from semiring.sparse.path_counts import check_counts, needs_counts
 from semiring.sparse.symbolic_factor import analyse
 from semiring.threads import check_threads, get_threads
 
@@ -95,10 +96,12 @@ def fixed_point(
 
     Notes
     -----
-    A dense A is eliminated in blocks, which costs n³/3 pairs: a third of a closure. For a dense floating-point A
-    with weights of both signs the closure is computed instead, because rounding could make cycles negative. An acyclic
-    A that lists edges (sparse, a graph, a frame) is swept once in topological order, in any semiring. An A that lists
-    edges and has cycles is factored: call `factor` for several b with one sparse A.
+    Integers of plus_times are summed exactly over the paths of an acyclic A. `IntegerOverflowError` follows if a sum
+    may leave their dtype, and `DTypeError` if A has a cycle. Any other dense A is eliminated in blocks, which costs
+    n³/3 pairs: a third of a closure. For a dense floating-point A with weights of both signs the closure is computed
+    instead, because rounding could make cycles negative. An acyclic A that lists edges (sparse, a graph, a frame) is
+    swept once in topological order, in any semiring. An A that lists edges and has cycles is factored: call `factor`
+    for several b with one sparse A.
 
     Examples
     --------
@@ -113,7 +116,7 @@ def fixed_point(
         edges = edges_of(A, algebra, reading=reading).require_eliminable()
         pattern = edges.pattern
         order = elimination_trees.topological_order(pattern.starts, pattern.indices)
-        if order.size == pattern.n:
+        if order.size == pattern.n or needs_counts(algebra, edges.values.dtype):
             return _sweep_acyclic(edges, order, b, algebra, transpose)
         _require_star(algebra)
         return np.asarray(Factor(algebra, edges, analyse(pattern), count).solve(b, transpose=transpose))
@@ -125,6 +128,10 @@ def fixed_point(
     _check_shape(right, len(matrix))
     warn_of_other_zeros(matrix, algebra)
     _require_star(algebra)
+    if needs_counts(algebra, matrix.dtype):
+        edges = edges_of(matrix, algebra, check=False)
+        order = elimination_trees.topological_order(edges.pattern.starts, edges.pattern.indices)
+        return _sweep_acyclic(edges, order, right, algebra, transpose)
     return _solve_dense(matrix, right, algebra, transpose, count)
 
 
@@ -172,6 +179,8 @@ def _sweep_acyclic(edges: SparseEntries, order: Array, b: Any, semiring: Semirin
     right = convert_right_side(align_labels(b, edges.names), semiring, dtype)
     _check_shape(right, n)
     scan = check_entries(right, semiring, "b")
+    if needs_counts(semiring, dtype):
+        check_counts(edges, semiring, right, transpose=transpose)
     integers = has_inner_zero(semiring, dtype)
     more = int(largest_magnitude(right, scan)) if integers else 0
     inner = choose_work_dtype(semiring, dtype, n, largest_magnitude(values, edges.scan), more)

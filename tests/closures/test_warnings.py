@@ -472,3 +472,15 @@ def test_a_call_that_fails_does_not_speak_of_rounding():
         warnings.simplefilter("error")
         with pytest.raises(AlgebraError, match="no star"):
             sr.closure(np.ones((2, 2)), soft)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_markov_chains_that_lose_digits(rng, dtype):
+    """The loops of a chain whose rows add up to 1 - δ are about 1 / (n δ), and lose as many digits."""
+    n, epsilon = 20, np.finfo(dtype).eps
+    P = rng.random((n, n))
+    P /= P.sum(axis=1, keepdims=True)
+    with pytest.warns(sr.errors.RoundingWarning, match="more than half of the digits"):
+        sr.closure((P * (1 - 64 * epsilon)).astype(dtype), "plus_times")
+    sr.closure((P * (1 - epsilon**0.5)).astype(dtype), "plus_times")  # half of the digits
+    sr.closure((P * (1 - 64 * epsilon)).astype(dtype), "plus_times", check=False)
