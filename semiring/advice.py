@@ -11,9 +11,12 @@ A message is composed once, when it is raised, in the words of the front end tha
 
 from __future__ import annotations
 
+import ctypes
 import reprlib
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import NamedTuple, TypeAlias
 
 __all__ = [
@@ -21,6 +24,8 @@ __all__ = [
     "Spelling",
     "advice",
     "argument",
+    "cuda_extra",
+    "cuda_version",
     "entry_name",
     "fewer_paths_advice",
     "install_advice",
@@ -134,7 +139,26 @@ def plain_text(x: object, longest: int = _LONGEST_QUOTATION) -> str:
 
 def install_advice(extra: str) -> str:
     """Return the advice that installs an extra. Every advice to install this library comes from this function."""
-    return _INSTALL.format(extra=extra)
+    return _INSTALL.format(extra=cuda_extra() if extra == "cuda" else extra)
+
+
+@cache
+def cuda_version() -> tuple[int, int] | None:
+    """Return the newest CUDA that the NVIDIA driver supports, as (12, 8), or None without a driver."""
+    number = ctypes.c_int(0)
+    try:
+        library = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+        if library.cuDriverGetVersion(ctypes.byref(number)) != 0:
+            return None
+    except (OSError, AttributeError):
+        return None
+    return number.value // 1000, number.value % 1000 // 10
+
+
+def cuda_extra() -> str:
+    """Return the extra with the packages for the driver of this machine: "cuda12", or "cuda" for newer drivers."""
+    version = cuda_version()
+    return "cuda12" if version is not None and version < (13, 0) else "cuda"
 
 
 def truth_values_advice() -> str:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from semiring.advice import install_advice, option
+from semiring.advice import cuda_version, install_advice, option
 from semiring.arrays.tensors import gradients_error
 from semiring.errors import DeviceError, DTypeError
 from semiring.namespaces import is_device_array, library_of
@@ -39,7 +39,6 @@ __all__ = [
 ]
 
 Array: TypeAlias = Any  # a CuPy array
-_INSTALL = f"{install_advice('cuda')} (and an NVIDIA GPU with a driver for CUDA 13)"
 
 
 def load_cupy(purpose: str = "computing on a GPU") -> Any:
@@ -56,10 +55,18 @@ def _probe_cupy() -> Any:
     try:
         import cupy
     except ImportError:
-        return f"CuPy, which is not installed: {_INSTALL}"
+        version = cuda_version()
+        found = "no driver was found" if version is None else "the driver supports CUDA {}.{}".format(*version)
+        return f"CuPy, which is not installed: {install_advice('cuda')} (and an NVIDIA GPU; {found})"
     try:
         count = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
+        version, needed = cuda_version(), cupy.cuda.runtime.runtimeGetVersion() // 1000
+        if version is not None and version[0] < needed:
+            return (
+                f"a driver for CUDA {needed}, and the driver supports CUDA {version[0]}.{version[1]}: update it, or "
+                f"remove CuPy (pip uninstall cupy-cuda{needed}x) and {install_advice('cuda')}"
+            )
         return f"an NVIDIA GPU and its driver: {error}"
     return cupy if count else "an NVIDIA GPU: the driver finds none"
 

@@ -96,7 +96,10 @@ def _nccl_broadcast(groups: Groups) -> ArrayBroadcast:
     except ImportError:
         available = False
     if not available:
-        raise DeviceError("computing on several GPUs needs NCCL, which is not installed: pip install nvidia-nccl-cu13")
+        cuda = load_cupy().cuda.runtime.runtimeGetVersion() // 1000
+        raise DeviceError(
+            f"computing on several GPUs needs NCCL, which is not installed: pip install nvidia-nccl-cu{cuda}"
+        )
     communicators, current = {}, load_cupy().cuda.get_current_stream
     for ranks in (groups.all, groups.row, groups.column):
         if ranks.size > 1:

@@ -90,6 +90,18 @@ for index, text in enumerate(sys.argv[3:]):
 """
 
 
+#: Stands in for a driver that supports CUDA 12.8, by which the DSL and the library choose packages.
+DRIVER_OF_CUDA_12 = """
+import ctypes
+load = ctypes.CDLL
+class Driver:
+    def cuDriverGetVersion(self, number):
+        number._obj.value = 12080
+        return 0
+ctypes.CDLL = lambda name, *rest, **options: Driver() if name == "libcuda.so.1" else load(name, *rest, **options)
+"""
+
+
 @dataclass
 class Code:
     """Counts of the instructions of a kernel's steady loop and of its whole machine code, and its registers."""
@@ -128,6 +140,35 @@ def codes(tmp_path_factory) -> Callable[[str], dict[str, Code]]:
         return dict(zip(names, map(read, listings), strict=True))
 
     return code_of
+
+
+@pytest.mark.full
+def test_products_are_compiled_with_the_packages_of_cuda_12(tmp_path):
+    program = (
+        f"{DRIVER_OF_CUDA_12}{COMPILE}\nfrom cutlass._mlir._mlir_libs import _cutlass_ir\nprint(_cutlass_ir.__file__)"
+    )
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([ROOT, *filter(None, sys.path)]),
+        "SEMIRING_CACHE_DIR": str(tmp_path / "cache"),
+    }
+    command = [sys.executable, "-c", program, str(tmp_path), "sm_90a", *(KERNELS[name] for name in FULL)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert "_cutlass_ir.cu12." in done.stdout
+    assert len(list(tmp_path.glob("*.cubin"))) == len(FULL)
+
+
+def test_the_advice_names_the_extra_for_the_driver():
+    code = "from semiring.advice import install_advice\nfrom semiring.arrays.device import load_cupy\n"
+    code += "import sys\nsys.modules['cupy'] = None\nprint(install_advice('cuda'))\n"
+    code += "try:\n    load_cupy()\nexcept Exception as error:\n    print(error)"
+    environment = os.environ | {"PYTHONPATH": ROOT}
+    command = [sys.executable, "-c", DRIVER_OF_CUDA_12 + code]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    advice, error = done.stdout.splitlines()
+    assert advice == "pip install '.[cuda12]' in a clone of the repository"
+    assert advice in error
+    assert "the driver supports CUDA 12.8" in error
 
 
 @pytest.fixture

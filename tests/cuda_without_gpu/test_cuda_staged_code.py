@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from machine_code import compile_for
+from machine_code import compile_by_cuda_12, compile_for, nvrtc_12
 from tiers import full
 
 from semiring import CATALOGUE
@@ -274,6 +274,18 @@ def test_packed_bits():
     chosen = block_kernel(200, ours)
     _, kernels = compile_kernels(chosen.file, ours, chosen.defines)
     assert kernels["close_block"][1] == 0
+
+
+@pytest.mark.full
+def test_nvrtc_of_cuda_12_compiles_each_source():
+    """`compile_for` compiles every source of these tests by both versions."""
+    if nvrtc_12() is None:
+        pytest.skip("NVRTC of CUDA 12 is not installed: pip install nvidia-cuda-nvrtc-cu12")
+    ours = arithmetic("min_plus", "float32")
+    text = source(FILE, ours, look_ahead_shape(1024, ours).defines)
+    assert all(compile_by_cuda_12(target, text, ours.options) > 1000 for target in ("sm_90a", *OTHERS))
+    with pytest.raises(ValueError, match="CUDA 12: kernel"):
+        compile_by_cuda_12("sm_90a", "nonsense", ())
 
 
 def test_an_error_of_the_compiler_is_shown():

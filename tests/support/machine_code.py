@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import hashlib
 import inspect
 import pickle
 from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
 
 from semiring.kernels import code_store
 from semiring.kernels.cuda.closing import modules
 
-__all__ = ["compile_for"]
+__all__ = ["compile_by_cuda_12", "compile_for", "nvrtc_12"]
 
 
 @functools.cache
@@ -25,8 +28,34 @@ def _compiler() -> str:
     return repr((packages, inspect.getsource(modules.compile_for)))
 
 
+@functools.cache
+def nvrtc_12():
+    """Return the library NVRTC of CUDA 12 from its package, or None. It lies beside that of CUDA 13."""
+    package = find_spec("nvidia")
+    folders = (package.submodule_search_locations or ()) if package else ()
+    found = (Path(folder, "cuda_nvrtc", "lib", "libnvrtc.so.12") for folder in folders)
+    return next((ctypes.CDLL(str(path)) for path in found if path.is_file()), None)
+
+
+def compile_by_cuda_12(architecture: str, text: str, options: tuple[str, ...]) -> int:
+    """Return the size of the machine code by NVRTC of CUDA 12. Raises `ValueError` where it does not compile."""
+    nvrtc, program, size = nvrtc_12(), ctypes.c_void_p(), ctypes.c_size_t()
+    nvrtc.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"kernel.cu", 0, None, None)
+    flags = [f"--gpu-architecture={architecture}".encode(), *(option.encode() for option in options)]
+    if nvrtc.nvrtcCompileProgram(program, len(flags), (ctypes.c_char_p * len(flags))(*flags)):
+        nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+        log = ctypes.create_string_buffer(size.value)
+        nvrtc.nvrtcGetProgramLog(program, log)
+        raise ValueError(f"CUDA 12: {log.value.decode()}")
+    nvrtc.nvrtcGetCUBINSize(program, ctypes.byref(size))
+    nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+    return size.value
+
+
 def compile_for(architecture: str, text: str, options: tuple[str, ...]) -> tuple[bytes, str]:
     """Return the machine code and the log of the compiler, as `semiring.kernels.cuda.closing.modules.compile_for`.
+
+    NVRTC of CUDA 12 compiles it too, if it is installed.
 
     A source that was compiled before, with the same options by the same compiler, is read from the cache folder.
     """
@@ -37,6 +66,8 @@ def compile_for(architecture: str, text: str, options: tuple[str, ...]) -> tuple
     entry = cache / "machine_code" / key
     if not entry.exists():
         found = modules.compile_for(architecture, text, options)
+        if nvrtc_12() is not None:
+            assert compile_by_cuda_12(architecture, text, options) > 0
         entry.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         scratch = entry.with_name(f"{key}.{id(found)}.part")
         scratch.write_bytes(pickle.dumps(found))

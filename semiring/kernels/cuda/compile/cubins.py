@@ -9,6 +9,7 @@ from functools import cache
 from importlib import metadata
 from typing import Any, TypeAlias
 
+from semiring.advice import cuda_version
 from semiring.kernels import code_store, sources
 from semiring.kernels.cuda.product.specification import Fold, Product, Search
 from semiring.kernels.cuda.product.tiles import Tile
@@ -65,7 +66,7 @@ def fingerprint(module: str = _COMPILATION) -> str | None:
 
 @cache
 def _versions() -> tuple[str, ...]:
-    versions = []
+    versions = [str(cuda_version() or "")]  # the DSL chooses among its installed libraries by the driver
     for package in _PACKAGES:
         try:
             versions.append(metadata.version(package))
