@@ -53,7 +53,7 @@ def get_info() -> dict[str, Any]:
         "package": "semiring",
         "short_summary": "Distances between all pairs by a dense closure, compiled for this machine.",
         "description": "All pairs of vertices at once, as linear algebra over the (min, +) semiring.",
-        # "auto", "cpu", "cuda", "cuda:1" or "cuda:*", see semiring.compat.networkx.device.
+        # "auto", "cpu", "cuda", "cuda:1" or "cuda:*", see semiring.compat.networkx.graph.
         "default_config": {"device": "auto"},
         "functions": {name: {"additional_docs": text} for name, text in FUNCTIONS.items()},
     }

@@ -24,7 +24,7 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.expressions.tree import is_half
-from semiring.autodiff import sequences
+from semiring.autodiff import sequence_gradients
 from semiring.autodiff.primitives import PRIMITIVES, ArrayLibrary, Primitive
 from semiring.autodiff.xla import CHECK_ON_HOST, call
 from semiring.errors import DTypeError, MissingExtraError, ShapeError
@@ -288,7 +288,9 @@ def multi_dot(
     if not return_witness:
         return C
     shape = jax.ShapeDtypeStruct((*jnp.broadcast_shapes(*chain.batches), steps, chain.x.shape[-1]), np.int32)
-    K = call(sequences.best_states, shape, (jax.lax.stop_gradient(chain),), steps, algebra, _check_argument(check))
+    K = call(
+        sequence_gradients.best_states, shape, (jax.lax.stop_gradient(chain),), steps, algebra, _check_argument(check)
+    )
     return C, jnp.moveaxis(K, -2, 0)
 
 

@@ -4,7 +4,7 @@
 
 The graphs have six edges a vertex and whole weights from 1 to 9. Both devices get one converted graph, as NetworkX
 keeps it in its cache. The times hold everything else: the matrix, its copies, the closure, and the dictionaries or the
-graph of the result. Each kind of `semiring.compat.networkx.device.LEAST_VERTICES` has its functions, whose ratios say
+graph of the result. Each kind of `semiring.compat.networkx.graph.LEAST_VERTICES` has its functions, whose ratios say
 from how many vertices a GPU is faster. Both results must be equal.
 """
 
@@ -62,7 +62,7 @@ def functions(options: argparse.Namespace) -> Table:
     """Measure each function on both devices, for each size."""
     import networkx as nx
 
-    from semiring.compat.networkx import device as choice
+    from semiring.compat.networkx import graph as choice
 
     if not hasattr(nx.config.backends, "semiring"):
         raise SystemExit("NetworkX looked for backends before this benchmark could name its own: start it with -m")

@@ -16,7 +16,7 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algebra.expressions import Expression
 from semiring.algebra.expressions.tree import array_functions
-from semiring.autodiff import forward, path_trees, scaled, sequences
+from semiring.autodiff import forward, path_trees, scaled_products, sequence_gradients
 from semiring.autodiff.rules import factors, rule_of
 from semiring.errors import AlgebraError
 from semiring.linalg.sequences import ChainArrays
@@ -284,16 +284,16 @@ def _trees_gradient(
 
 
 def _scan_states(A: Array, x: Array, weights: Any, lengths: Any, *static: Any) -> Array:
-    return sequences.scan_states(ChainArrays(A, x, weights, lengths), *static)
+    return sequence_gradients.scan_states(ChainArrays(A, x, weights, lengths), *static)
 
 
 def _final_state(A: Array, x: Array, weights: Any, lengths: Any, *static: Any) -> tuple[Array, Array]:
-    return sequences.final_state(ChainArrays(A, x, weights, lengths), *static)
+    return sequence_gradients.final_state(ChainArrays(A, x, weights, lengths), *static)
 
 
 def _pull_back(A: Array, x: Array, weights: Any, lengths: Any, *options: Any) -> tuple[Array, Array, Array]:
     """Return the gradients of `sequences.pull_back`, with an empty array in place of None for the weights."""
-    dA, dx, dw = sequences.pull_back(ChainArrays(A, x, weights, lengths), *options)
+    dA, dx, dw = sequence_gradients.pull_back(ChainArrays(A, x, weights, lengths), *options)
     return dA, dx, array_namespace(x).empty((*x.shape[:-1], 0), x.dtype) if dw is None else dw
 
 
@@ -306,7 +306,7 @@ def _count_lines(library: ArrayLibrary, arrays: Arrays, steps: int, semiring: Se
     """Return the number of vectors that are saved for the gradient of each sequence."""
     A, x, batch = arrays[0], arrays[1], _batch_shape(library, arrays)
     name, on_host = library.dtype_name(x), library.is_on_host(x)
-    return (sequences.count_saved_vectors(semiring, tuple(A.shape), batch, x.shape[-1], steps, name, on_host),)
+    return (sequence_gradients.count_saved_vectors(semiring, tuple(A.shape), batch, x.shape[-1], steps, name, on_host),)
 
 
 def _scan_gradient(
@@ -314,7 +314,7 @@ def _scan_gradient(
 ) -> Gradients:
     """Return the gradient of the states after every step."""
     *inputs, X = saved_arrays
-    x, length = inputs[1], len(sequences.segments(static[0])[0])
+    x, length = inputs[1], len(sequence_gradients.segments(static[0])[0])
     first = library.xp.broadcast_to(x, (*X.shape[:-2], x.shape[-1]))[..., None, :]
     between = X[..., length - 1 : static[0] - 1 : length, :]  # the last state of each segment but the last
     return _step_gradients(library, inputs, library.xp.concatenate([first, between], -2), g[0], static)
@@ -479,7 +479,7 @@ _TABLE = (
         "scaled_product",
         ("X", "alpha", "Y", "beta", "gamma"),
         (),
-        scaled.scaled_product,
+        scaled_products.scaled_product,
         lambda library, X, alpha, Y, beta, gamma: ((gamma.shape, None),),
         (0, 1, 2, 3, 4, 5),
         _scaled_gradient,

@@ -15,13 +15,14 @@ from semiring.cli.common import (
     check_outputs,
     chosen_semiring,
     format_number,
+    input_name,
     load,
+    name_cycle_vertices,
     names_as_text,
     report_network,
     save_matrix,
     vertex_key,
 )
-from semiring.cli.cycles import input_name, name_cycle_vertices
 from semiring.cli.file_closure import run_on_file
 from semiring.cli.progress import ProgressBar
 from semiring.closures import closure

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import math
 import os
 import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
@@ -17,11 +18,12 @@ from typing import IO, Any
 
 import numpy as np
 
+from semiring.advice import name_matrix
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import ALIASES, CATALOGUE, as_semiring
 from semiring.arrays.bits import BitMatrix
 from semiring.data import NETWORKS, load_network
-from semiring.errors import SemiringError
+from semiring.errors import DivergenceError, NegativeCycleError, SemiringError, cycle_text
 from semiring.io import Network, format_of, read, with_positions, write
 from semiring.io.edge_list import write_edge_list
 from semiring.io.network import symmetrize
@@ -36,7 +38,9 @@ __all__ = [
     "find_vertex",
     "format_number",
     "format_with_unit",
+    "input_name",
     "load",
+    "name_cycle_vertices",
     "names_as_text",
     "remove_control_characters",
     "report_network",
@@ -373,3 +377,28 @@ def format_number(value: Any) -> str:
 def format_with_unit(value: Any, unit: str) -> str:
     """Format a number with its unit."""
     return f"{format_number(value)} {unit}".rstrip()
+
+
+def input_name(source: str) -> str:
+    """Return the name of INPUT for messages: the name of the file, or <stdin>."""
+    return "<stdin>" if source == "-" else source
+
+
+@contextlib.contextmanager
+def name_cycle_vertices(names: Sequence[Any] | None, source: str = "A") -> Iterator[None]:
+    """Return a context that names the vertices in an error about a cycle.
+
+    Warnings about entries call the matrix ``source``, the name of its file, and name its vertices.
+    """
+    try:
+        with name_matrix(source, names):
+            yield
+    except NegativeCycleError as error:
+        if names is None or not error.cycle:
+            raise
+        named, numbered = cycle_text([names[vertex] for vertex in error.cycle]), cycle_text(error.cycle)
+        message = str(error)
+        stated = message.replace(numbered, named) if numbered in message else f"{message} ({named})"
+        raise type(error)(stated, error.cycle) from None
+    except DivergenceError as error:
+        raise error.named(names) from None

@@ -13,8 +13,15 @@ from typing import Any
 
 from semiring.advice import ANY, option
 from semiring.algebra import Semiring
-from semiring.cli.common import Report, check_outputs, chosen_semiring, load, report_network
-from semiring.cli.cycles import input_name, name_cycle_vertices
+from semiring.cli.common import (
+    Report,
+    check_outputs,
+    chosen_semiring,
+    input_name,
+    load,
+    name_cycle_vertices,
+    report_network,
+)
 from semiring.cli.file_closure import find_network_options, reject_network_options
 from semiring.cli.progress import ProgressBar
 from semiring.errors import SemiringError

@@ -20,14 +20,15 @@ from semiring.cli.common import (
     check_outputs,
     find_vertex,
     format_with_unit,
+    input_name,
     load,
+    name_cycle_vertices,
     remove_control_characters,
     report_network,
     save_matrix,
     vertex_key,
     vertex_name,
 )
-from semiring.cli.cycles import input_name, name_cycle_vertices
 from semiring.cli.parser import KINDS
 from semiring.cli.progress import ProgressBar
 from semiring.errors import DomainError, FormatError, NoPathError, SemiringError

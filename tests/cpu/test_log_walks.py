@@ -8,7 +8,7 @@ from log_kinds import KINDS
 from tiers import quick
 
 import semiring as sr
-from semiring.autodiff import sequences as gradients
+from semiring.autodiff import sequence_gradients as gradients
 from semiring.kernels.cpu.product import log_walks
 from semiring.linalg.sequences import ChainArrays
 

@@ -11,7 +11,7 @@ import pytest
 
 from _semiring_networkx import interface
 from semiring.arrays import device as memory
-from semiring.compat.networkx import device as choice
+from semiring.compat.networkx import graph as choice
 from semiring.errors import DeviceError
 
 KINDS = tuple(choice.LEAST_VERTICES)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from _semiring_networkx import interface
-from semiring.compat.networkx import device as choice
+from semiring.compat.networkx import graph as choice
 
 pytestmark = [
     pytest.mark.gpu,

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 import semiring as sr
 from semiring.algebra.expressions import parse
-from semiring.autodiff.derivatives import derivative
 from semiring.autodiff.path_trees import sum_by_doubling, sums_down, sums_up
 from semiring.autodiff.primitives import PRIMITIVES, STATIC
-from semiring.autodiff.rules import factors, key_of, rule_of, semiring_of
-from semiring.autodiff.scaled import scaled_product
+from semiring.autodiff.rules import derivative, factors, key_of, rule_of, semiring_of
+from semiring.autodiff.scaled_products import scaled_product
 from semiring.errors import AlgebraError
 
 # --------------------------------------------------------------------------------------------------------- derivatives

@@ -11,9 +11,8 @@ from gradient_cases import draw_weights
 from tiers import full
 
 import semiring as sr
-from semiring.autodiff import sequences
-from semiring.autodiff.saved_tensors import allocate_recycled
-from semiring.autodiff.sequences import segments
+from semiring.autodiff import sequence_gradients
+from semiring.autodiff.sequence_gradients import allocate_recycled, segments
 from semiring.errors import AlgebraError, DTypeError, ShapeError
 from semiring.linalg.sequences import ChainArrays
 
@@ -159,8 +158,8 @@ def test_memory_grows_with_the_root_of_the_steps(rng):
         A, x = rng.random((n, n)) - 4, rng.random((rows, n))
         tracemalloc.start()
         given = ChainArrays(A[None], x)
-        _, borders = sequences.final_state(given, steps, sr.log_plus, False, len(segments(steps)))
-        sequences.pull_back(given, borders, np.ones((rows, 1, n)), steps, sr.log_plus)
+        _, borders = sequence_gradients.final_state(given, steps, sr.log_plus, False, len(segments(steps)))
+        sequence_gradients.pull_back(given, borders, np.ones((rows, 1, n)), steps, sr.log_plus)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 5 * peaks[0]  # 16 times as many steps, whose states alone are 16 MiB

@@ -243,7 +243,7 @@ def test_a_cycle_that_gains_is_named(run, towns):
 
 
 def test_long_cycles_are_shortened():
-    from semiring.cli.cycles import name_cycle_vertices
+    from semiring.cli.common import name_cycle_vertices
     from semiring.io import Network
 
     net = Network(np.zeros((30, 30)), names=tuple(f"v{i}" for i in range(30)))

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from semiring.compat.networkx.all_pairs import floyd_warshall_numpy
+from semiring.compat.networkx.distances import Distances, distances, floyd_warshall_by_edges, hops, reject_function
 from semiring.compat.networkx.graph import Array, ConvertedGraph
-from semiring.compat.networkx.pairs import floyd_warshall_numpy
-from semiring.compat.networkx.solve import Distances, distances, floyd_warshall_by_edges, hops, reject_function
 
 __all__ = [
     "average_shortest_path_length",

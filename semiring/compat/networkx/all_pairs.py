@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.compat.networkx.graph import Array, ConvertedGraph
-from semiring.compat.networkx.solve import (
+from semiring.compat.networkx.distances import (
     Distances,
     close_in_place,
     distances,
@@ -18,6 +17,7 @@ from semiring.compat.networkx.solve import (
     reject_function,
     weighted_matrix,
 )
+from semiring.compat.networkx.graph import Array, ConvertedGraph
 from semiring.errors import NegativeCycleError
 
 __all__ = [

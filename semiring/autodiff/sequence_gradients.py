@@ -10,6 +10,7 @@ pass saves it.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from functools import cached_property
 from math import isqrt, prod
@@ -21,14 +22,21 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import plus_times
 from semiring.algebra.expressions import Expression
 from semiring.autodiff.rules import factors, rule_of
-from semiring.autodiff.saved_tensors import allocate_recycled
-from semiring.autodiff.scaled import ScaledOperand, largest, scaled_product
+from semiring.autodiff.scaled_products import ScaledOperand, largest, scaled_product
 from semiring.linalg import matmul
 from semiring.linalg.dispatch import Walker, has_gradient_kernel, scan_operands
 from semiring.linalg.sequences import Chain, ChainArrays, check_lengths
 from semiring.namespaces import array_namespace
 
-__all__ = ["best_states", "count_saved_vectors", "final_state", "pull_back", "scan_states", "segments"]
+__all__ = [
+    "allocate_recycled",
+    "best_states",
+    "count_saved_vectors",
+    "final_state",
+    "pull_back",
+    "scan_states",
+    "segments",
+]
 
 Array: TypeAlias = Any
 
@@ -397,3 +405,33 @@ def _sum_to_shape(terms: Array, shape: tuple[int, ...]) -> Array:
     terms = terms.sum(tuple(range(terms.ndim - len(shape))), wide) if terms.ndim > len(shape) else terms
     axes = tuple(axis for axis, size in enumerate(shape) if size == 1 and terms.shape[axis] != 1)
     return terms.sum(axes, wide, keepdims=True) if axes else terms
+
+
+_MIN_BYTES = 1 << 20  # the allocator reuses less memory itself
+_MAX_BYTES = 1 << 27  # more memory would be missing for other uses
+_free_memory: deque[Array] = deque(maxlen=1)
+
+
+class _RecycledMemory:
+    """Memory that becomes available for the next array when the last array on it is deleted."""
+
+    def __init__(self, memory: Array) -> None:
+        self.memory, self.__array_interface__ = memory, memory.__array_interface__
+
+    # A default argument, because modules may be deleted at exit.
+    def __del__(self, waiting: deque[Array] = _free_memory) -> None:
+        waiting.append(self.memory)
+
+
+def allocate_recycled(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Return an uninitialized array in the memory of a deleted array, if that has one to four times its size."""
+    size = prod(shape) * dtype.itemsize
+    if not _MIN_BYTES <= size <= _MAX_BYTES:
+        return np.empty(shape, dtype)
+    try:
+        memory = _free_memory.pop()
+    except IndexError:
+        memory = np.empty(size, np.uint8)
+    if not size <= memory.size <= 4 * size:  # a small array must not keep large memory in use
+        memory = np.empty(size, np.uint8)
+    return np.asarray(_RecycledMemory(memory))[:size].view(dtype).reshape(shape)

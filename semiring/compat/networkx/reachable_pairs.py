@@ -9,8 +9,7 @@ import numpy as np
 from semiring.algebra.catalogue import boolean
 from semiring.arrays.bits import BitMatrix
 from semiring.closures import closure
-from semiring.compat.networkx.device import device_for
-from semiring.compat.networkx.graph import Array, ConvertedGraph
+from semiring.compat.networkx.graph import Array, ConvertedGraph, device_for
 
 __all__ = ["transitive_closure", "transitive_closure_dag"]
 
