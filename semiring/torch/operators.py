@@ -10,6 +10,7 @@ An operator takes its semiring as text (`semiring.autodiff.rules.key_of`). Backw
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import new_class
 from typing import Any
 
 import torch
@@ -119,16 +120,14 @@ class DifferentiableOperator:
         operator.register_autograd(self._backward, setup_context=self._save_arrays)
         operator.register_vmap(self._apply_vmap)
         self.operator = operator
-        self.function: Any = type(
-            f"{primitive.name}_function",
-            (torch.autograd.Function,),
-            {
-                "forward": staticmethod(operator),
-                "setup_context": staticmethod(self._save_arrays),
-                "backward": staticmethod(self._backward),
-                "generate_vmap_rule": True,
-            },
-        )
+        members = {
+            "forward": staticmethod(operator),
+            "setup_context": staticmethod(self._save_arrays),
+            "backward": staticmethod(self._backward),
+            "generate_vmap_rule": True,
+        }
+        bases = (torch.autograd.Function,)
+        self.function: Any = new_class(f"{primitive.name}_function", bases, exec_body=lambda body: body.update(members))
 
     def __call__(self, *arguments: Any) -> Any:
         if torch.compiler.is_compiling():

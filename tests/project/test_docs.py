@@ -201,19 +201,6 @@ def test_sections_of_docstrings_end_where_prose_begins(extension):
     assert lines[8:] == ["", "    More.", "", "", "Raises.", "", "End."]
 
 
-@pytest.mark.parametrize(
-    ("text", "count"),
-    [
-        ('<script src="https://a.b/c.js"></script>', 1),
-        ('<link href="//a.b/c.css" rel="stylesheet">', 1),
-        ("@import url('http://a.b/font.css');", 1),
-        ('<a href="https://a.b">there</a> <img src="here.png"> <link rel="next" href="https://a.b/next.html">', 0),
-    ],
-)
-def test_what_would_be_fetched_is_found(extension, text, count):
-    assert len(extension("offline").find_fetches(text)) == count
-
-
 def commands(body: str) -> list[tuple[str, str]]:
     """Yield the ``$ semiring ...`` lines of a console block, each with the output that is shown after it."""
     parts = re.split(r"^\$ (.*)\n", body, flags=re.M)[1:]
@@ -336,18 +323,6 @@ def test_on_a_narrow_screen_tables_of_prose_are_stacked_and_those_of_numbers_are
         stacked = columns == (0, 1, 2)
         assert ("stacks" in table["classes"]) == stacked
         assert titles == (["what", "ms", "ms"] if stacked else [])
-
-
-def test_the_contents_of_a_page_are_its_sections_without_its_title(extension):
-    contents = extension("contents").contents
-    sections = "".join(f'<li><a href="#s{k}">{k}</a></li>' for k in range(3))
-    toc = f'<ul>\n<li><a href="#">Title</a><ul>{sections}</ul>\n</li>\n</ul>'
-    shown = contents(toc)
-    assert shown is not None
-    assert "Title" not in shown
-    assert shown.count("<a ") == 3
-    assert shown.startswith('<details class="page-contents" open>')
-    assert contents('<ul><li><a href="#">Title</a></li></ul>') is None
 
 
 def test_what_is_printed_in_columns_is_known(extension):
