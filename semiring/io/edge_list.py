@@ -37,7 +37,7 @@ from semiring.advice import advice, option
 from semiring.arrays.titles import SOURCES, TARGETS, WEIGHTS, guess_ends, guess_weight, is_row_number_title, unit_of
 from semiring.errors import FormatError, did_you_mean
 from semiring.io.files import decode_lines
-from semiring.io.network import Edges
+from semiring.io.network import Edges, direct_edges
 from semiring.io.text import (
     as_array,
     edge_chunks,
@@ -438,14 +438,8 @@ class _EdgeCollector:
             names = tuple(names[vertex] for vertex in order)
         locate = line_locator(source, self.lines)
         values = None if columns.weight is None else as_array(self.values, locate)
-        if 0 < len(self.undirected) < len(rows):  # Gephi's mixed graphs
-            both = np.array(self.undirected, np.int64)
-            both = both[rows[both] != targets[both]]
-            rows, targets = np.concatenate([rows, targets[both]]), np.concatenate([targets, rows[both]])
-            values = None if values is None else np.concatenate([values, values[both]])
-            self.lines.extend(self.lines[edge] for edge in both.tolist())
         indices = all(name == str(vertex) for vertex, name in enumerate(names))
-        return Edges(
+        edges = Edges(
             n,
             rows,
             targets,
@@ -453,9 +447,12 @@ class _EdgeCollector:
             locate,
             names=None if indices else names,
             unit=columns.unit,
-            directed=not (undirected or 0 < len(self.undirected) == len(rows)),
+            directed=not undirected,
             ambiguity=columns.ambiguity,
         )
+        is_undirected = np.zeros(len(rows), bool)
+        is_undirected[self.undirected] = True
+        return direct_edges(edges, is_undirected)
 
 
 def _collect(rows: Iterator[Row], columns: Columns, source: str, decimal: str, *, is_guessed: bool) -> _EdgeCollector:

@@ -23,7 +23,7 @@ from semiring.arrays.titles import (
     unit_of,
 )
 from semiring.errors import DTypeError, FormatError, ShapeError, UnknownNameError
-from semiring.io.network import Edges
+from semiring.io.network import Edges, direct_edges
 from semiring.io.text import as_array
 
 __all__ = [
@@ -59,7 +59,11 @@ def edges_of_frame(frame: Any, columns: Any, weight: Any) -> Edges:
     def read_column(title: Any) -> Any:
         return frame_values(frame[title], f"the column {quote(title)}")
 
-    return _edges_of_table((tail, head), ends, rest, read_column, weight, "row {} of the frame")
+    edges = _edges_of_table((tail, head), ends, rest, read_column, weight, "row {} of the frame")
+    kinds = [str(kind).casefold() for title in rest if str(title).casefold() == "type" for kind in rest[title]]
+    if len(kinds) == len(edges.rows) and set(kinds) <= {"directed", "undirected"}:  # as Gephi writes them
+        return direct_edges(edges, np.array([kind == "undirected" for kind in kinds], bool))
+    return edges
 
 
 def edges_of_rows(x: Any, columns: Any, weight: Any) -> Edges:

@@ -66,7 +66,7 @@ class Reading(NamedTuple):
             raise TypeError("weight is a function, and the weights of a table are a column: pass its title")
 
     def read_network_file(
-        self, path: str | os.PathLike[str], semiring: Semiring, *, sparse: bool | None = None
+        self, path: str | os.PathLike[str], semiring: Semiring, *, dtype: Any = None, sparse: bool | None = None
     ) -> Network:
         """Return the network of a file, as `semiring.read` reads it with these options.
 
@@ -77,7 +77,7 @@ class Reading(NamedTuple):
                 f"the weights of a file are a column: pass its title, as weight='km', and not {quote(self.weight)}"
             )
         options: dict[str, Any] = {"directed": self.directed, "weight": self.weight, "columns": self.columns}
-        return read(path, semiring, sparse=sparse, **options)
+        return read(path, semiring, dtype=dtype, sparse=sparse, **options)
 
     def lists_edges(self, x: Any) -> bool:
         """Return whether x is a table of edges, by its titles or because the options name columns."""
@@ -125,6 +125,7 @@ def as_network(
         * A dictionary {source: {target: weight}}, {source: [target, …]} or {(source, target): weight}.
         * A square frame (labels of rows and columns are the names), an array, a sparse matrix.
         * A `Network`, whose "no edge" becomes that of ``semiring``.
+        * The name of a file, as `read` reads it.
     semiring : Semiring or str, optional
         A `Semiring` or the name of one. Its zero fills the entries without an edge. The default is the semiring of a
         `Network`, else min-plus.
@@ -178,6 +179,9 @@ def as_network(
     """
     reading = Reading(weight, directed, columns)
     algebra = as_semiring(semiring_of(x, semiring))
+    if names_file(x):
+        reading.check(x)
+        return reading.read_network_file(x, algebra, dtype=dtype)
     if not is_graph(x) and holds_rows(x):
         edges: Edges | None = edges_of_rows(x, columns, weight)
     else:

@@ -46,6 +46,7 @@ __all__ = [
     "convert_network",
     "count_vertices",
     "dense_matrix",
+    "direct_edges",
     "dtype_of_frame",
     "is_directed",
     "network_edges",
@@ -265,6 +266,22 @@ class Entries:
     has_dtype: bool = True
     names: Sequence[Any] | None = None
     unit: str = ""
+
+
+def direct_edges(edges: Edges, is_undirected: np.ndarray[Any, Any]) -> Edges:
+    """Return the edges of a table, some of which are undirected and lead both ways, as in Gephi's column Type."""
+    count = len(edges.rows)
+    if not is_undirected.any() or is_undirected.all():
+        return replace(edges, directed=edges.directed and not is_undirected.any())
+    both = np.flatnonzero(is_undirected & (edges.rows != edges.columns))
+    rows = np.concatenate([edges.rows, edges.columns[both]])
+    columns = np.concatenate([edges.columns, edges.rows[both]])
+    values = None if edges.values is None else np.concatenate([edges.values, edges.values[both]])
+
+    def locate(edge: int) -> str:
+        return edges.locate(edge if edge < count else int(both[edge - count]))
+
+    return replace(edges, rows=rows, columns=columns, values=values, locate=locate)
 
 
 def check_size(n: int, edges: int, source: str) -> None:

@@ -29,6 +29,7 @@ FUNCTIONS = {
     "transitive_reduction": lambda A, **more: sr.transitive_reduction(A, **{**more, "directed": None}).matrix,
     "condensation": lambda A, **more: sr.condensation(A, **more).reaches(["a", "d"], ["a", "c"]),
     "factor": lambda A, **more: sr.factor(A, **more).table(["a", "d"]),
+    "as_network": lambda A, **more: sr.as_network(A, **more).matrix,
     "fixed_point": lambda A, **more: sr.fixed_point(A, [INF, 0.0, INF, INF], **more),
 }
 

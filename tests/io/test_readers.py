@@ -8,6 +8,7 @@ import time
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 
 import semiring as sr
@@ -85,6 +86,9 @@ def test_the_types_of_gephi(tmp_path):
             f"{i},{i + 1},{kind},{i},,,{i + 2.0}\n" for i, kind in enumerate(kinds)
         )
 
+    for kinds in (KINDS, KINDS[1:2] * 3, KINDS[:1]):
+        frame = pd.read_csv(io.StringIO(table(*kinds)))
+        assert edges_of(sr.as_network(frame)) == edges_of(read(tmp_path, table(*kinds)))
     mixed = read(tmp_path, table(*KINDS))
     assert edges_of(mixed) == {(0, 1): 2, (1, 2): 3, (2, 1): 3, (2, 3): 4}
     assert mixed.directed
