@@ -26,6 +26,7 @@ from semiring.arrays.labels import is_graph, refuse_collection
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.parts import pieces
 from semiring.arrays.sparse import check_sparse, is_sparse, stored_entries
+from semiring.arrays.tensors import as_sparse_array, is_sparse_tensor
 from semiring.errors import DeviceError, DomainError, DTypeError, ShapeError, VertexError
 from semiring.namespaces import array_namespace, is_device_array
 
@@ -605,6 +606,7 @@ def pack(array: Any) -> BitMatrix:
     if is_graph(array):
         raise DTypeError(f"pack takes a 2-D array, not a {type(array).__name__}: pack(as_network(A, 'boolean').matrix)")
     refuse_collection(array, "array")
+    array = as_sparse_array(array, "array") if is_sparse_tensor(array) else array
     is_on_device = is_device_array(array)
     if is_on_device:
         from semiring.arrays import device

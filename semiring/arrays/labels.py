@@ -72,7 +72,7 @@ def may_name_vertices(x: Any) -> bool:
 
 def refuse_collection(x: Any, name: str = "A") -> None:
     """Raise `DTypeError` for a dictionary, a view or a generator, which may list edges and is no matrix."""
-    if isinstance(x, Mapping | Set | Iterator):
+    if isinstance(x, Mapping | Set | Iterator) or type(x).__module__ == "networkx.classes.reportviews":
         kind = type(x).__name__
         raise DTypeError(f"{name} is of type {kind}, not a matrix: if it lists edges, pass semiring.as_network({name})")
 

@@ -29,7 +29,15 @@ from semiring.arrays.labels import frame_values, is_graph, refuse_collection
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.scatter import scatter
 from semiring.arrays.sparse import check_sparse, is_sparse, stored_entries, warn_of_duplicates
-from semiring.arrays.tensors import as_tensor, bfloat16_array, gradients_error, is_bfloat16_tensor, tracer_error
+from semiring.arrays.tensors import (
+    as_sparse_array,
+    as_tensor,
+    bfloat16_array,
+    gradients_error,
+    is_bfloat16_tensor,
+    is_sparse_tensor,
+    tracer_error,
+)
 from semiring.errors import DeviceError, DTypeError, ShapeError, square_error
 from semiring.namespaces import array_namespace, is_device_array, is_traced, library_of
 
@@ -76,6 +84,8 @@ def as_host_operand(x: Any, name: str = "A") -> Any:
     if hasattr(x, "__dlpack__") and not is_device_array(x):
         if getattr(x, "requires_grad", False):
             raise gradients_error(name)
+        if is_sparse_tensor(x):
+            return as_host_operand(as_sparse_array(x, name), name)
         if x.__dlpack_device__()[0] in _HOST_DEVICES:
             if is_bfloat16_tensor(x):
                 return bfloat16_array(x)

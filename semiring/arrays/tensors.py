@@ -9,9 +9,17 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.expressions.tree import is_bfloat16
-from semiring.errors import DTypeError, MissingExtraError
+from semiring.errors import DTypeError, MissingExtraError, ShapeError
 
-__all__ = ["as_tensor", "bfloat16_array", "gradients_error", "is_bfloat16_tensor", "tracer_error"]
+__all__ = [
+    "as_sparse_array",
+    "as_tensor",
+    "bfloat16_array",
+    "gradients_error",
+    "is_bfloat16_tensor",
+    "is_sparse_tensor",
+    "tracer_error",
+]
 
 
 def is_bfloat16_tensor(x: Any) -> bool:
@@ -27,6 +35,33 @@ def bfloat16_array(tensor: Any) -> Any:
     except ImportError as error:
         raise MissingExtraError("ml_dtypes", "torch", "bfloat16") from error
     return tensor.view(sys.modules["torch"].int16).numpy().view(dtype)
+
+
+def is_sparse_tensor(x: Any) -> bool:
+    """Return whether x is a PyTorch tensor that stores the positions of its entries, in COO, CSR or CSC layout."""
+    torch: Any = sys.modules.get("torch")
+    if torch is None or not isinstance(x, torch.Tensor):
+        return False
+    return x.layout in (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc)
+
+
+def as_sparse_array(x: Any, name: str) -> Any:
+    """Return a sparse tensor of the host as a SciPy array, whose stored entries are edges, also those of weight 0.
+
+    An entry that a COO tensor stores more than once stays so. Raises `ShapeError` for other than two dimensions.
+    """
+    from scipy.sparse import coo_array, csc_array, csr_array
+
+    torch: Any = sys.modules["torch"]
+    if x.dim() != 2 or x.dense_dim():
+        raise ShapeError(f"{name} is a sparse tensor of the shape {tuple(x.shape)}: only matrices are accepted")
+    values = x._values() if x.layout == torch.sparse_coo else x.values()
+    entries = bfloat16_array(values) if is_bfloat16_tensor(values) else values.numpy()
+    if x.layout == torch.sparse_coo:  # `coalesce` would add equal positions by +
+        return coo_array((entries, tuple(x._indices().numpy())), shape=tuple(x.shape))
+    if x.layout == torch.sparse_csr:
+        return csr_array((entries, x.col_indices().numpy(), x.crow_indices().numpy()), shape=tuple(x.shape))
+    return csc_array((entries, x.row_indices().numpy(), x.ccol_indices().numpy()), shape=tuple(x.shape))
 
 
 def as_tensor(array: Any) -> Any:

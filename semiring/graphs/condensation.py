@@ -21,6 +21,7 @@ from semiring.arrays.labels import is_frame, is_graph, labelled_square, require_
 from semiring.arrays.operands import as_host_operand, as_matrix
 from semiring.arrays.parts import to_host_array
 from semiring.arrays.sparse import is_sparse, stored_entries
+from semiring.arrays.tensors import is_sparse_tensor
 from semiring.arrays.vertices import Vertices
 from semiring.errors import VertexError, square_error
 from semiring.graphs.strongly_connected import strong_components_of_sparse
@@ -224,6 +225,8 @@ def condensation(
 
 
 def _list_edges(A: Any) -> tuple[Any, Any, tuple[int, ...]]:
+    if is_sparse_tensor(A):
+        A = as_host_operand(A)
     if is_sparse(A):
         rows, columns, stored = stored_entries(as_host_operand(A))
         edges = stored if stored.dtype == np.bool_ else slice(None)
