@@ -403,7 +403,7 @@ class GraphKernels(Protocol):
     values are words (n, ⌈n/32⌉). A set of vertices is one such row on the host. Loops do not count as edges there.
     Docstrings name the arrays on the host. All other arrays are on the device of the matrix.
 
-    Optional: the operations of packed truth values, which begin with `has_edges`.
+    Optional: the operations of packed truth values, which begin with `has_bit_kernels`.
     """
 
     def scan_structure(self, A: Any, none: Any) -> tuple[bool, bool, int, Any]:
@@ -457,7 +457,7 @@ class GraphKernels(Protocol):
         """
         ...
 
-    def has_edges(self, plan: KernelPlan, n: int) -> bool:
+    def has_bit_kernels(self, plan: KernelPlan, n: int) -> bool:
         """Return whether kernels support packed matrices of n rows under this plan: ⊕ is "or" and ⊗ is "and"."""
         return False
 

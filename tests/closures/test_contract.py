@@ -172,7 +172,7 @@ def test_operations_that_are_left_out_say_so():
     closures = backend.capabilities.closures
     assert (closures.can_close(plan, 5), closures.stack_rows(plan), closures.gaining_rows(plan)) == (False, 0, 0)
     assert not backend.capabilities.products.propagates_nan(plan, 1, 2, 3)
-    assert not backend.capabilities.graphs.has_edges(plan, 5)
+    assert not backend.capabilities.graphs.has_bit_kernels(plan, 5)
     for name in ("close", "close_stack", "multiply_upper", "peel", "find_tree", "search_table"):
         default = OPERATIONS[name]
         with pytest.raises(NotImplementedError, match="no such kernel"):

@@ -215,7 +215,7 @@ def test_every_kernel_of_a_backend_is_measured(name):
 #: What a backend says of itself, or hands out, without work on a matrix.
 SAYINGS = {
     *("can_pull", "capabilities", "supports", "can_close", "stack_rows", "gaining_rows"),
-    *("lanes", "mark", "can_multiply_in_place", "can_overlap", "has_edges", "propagates_nan", "paper_names"),
+    *("lanes", "mark", "can_multiply_in_place", "can_overlap", "has_bit_kernels", "propagates_nan", "paper_names"),
 }
 
 

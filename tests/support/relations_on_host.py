@@ -19,7 +19,7 @@ class OnHost:
     def __init__(self, host=lambda words: words):
         self.sweeps, self.host = 0, host
 
-    def has_edges(self, plan, n):
+    def has_bit_kernels(self, plan, n):
         return True
 
     def edges(self, words):

@@ -52,7 +52,7 @@ def _on_device(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
     if q.n < _LEAST and not q.has_structural_method:
         return NotApplicable("too few vertices for structure analysis to be worthwhile")
     graphs = q.backend(d.semiring, d.dtype, "bits").capabilities.graphs
-    if graphs is None or not graphs.has_edges(d.kernel_plan(q.kind.options.threads), q.n):
+    if graphs is None or not graphs.has_bit_kernels(d.kernel_plan(q.kind.options.threads), q.n):
         return NotApplicable("the backend has no kernels for edges of packed bits")
     if not q.may_synchronize or q.kind.has_progress:
         return NotApplicable("a progress callback was given, or the device may not be synchronized")

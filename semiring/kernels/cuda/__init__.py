@@ -192,9 +192,9 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
 
         return find_tree(plan, D, weights, tolerance, source)
 
-    def has_edges(self, plan: KernelPlan, n: int) -> bool:
+    def has_bit_kernels(self, plan: KernelPlan, n: int) -> bool:
         """Return whether kernels take packed matrices of n rows: see `semiring.kernels.contract.GraphKernels`."""
-        return self._relations.has_edges(plan, n)
+        return self._relations.has_bit_kernels(plan, n)
 
     def count_edges(self, words: Any) -> tuple[int, bool]:
         """Return the number of edges, and whether one of them leads to an earlier vertex."""

@@ -73,8 +73,8 @@ def _gaining_closure(plan: KernelPlan) -> _GainingClosure | None:
     """Return the closure for a plan's semiring and dtype, or None if there is none."""
     if "gaining" not in plan.memo:
         plan.memo["gaining"] = _make_gaining_closure(plan.semiring, plan.dtype)
-    survey: _GainingClosure | None = plan.memo["gaining"]
-    return survey
+    closure: _GainingClosure | None = plan.memo["gaining"]
+    return closure
 
 
 def _make_gaining_closure(semiring: Semiring, dtype: np.dtype[Any]) -> _GainingClosure | None:

@@ -16,7 +16,7 @@ from semiring.kernels.cuda.product.bit_kernels import is_reachability
 from semiring.kernels.cuda.product.calls import call_for, format_of
 from semiring.logs import CACHED_SECONDS, Compilation
 
-__all__ = ["count_edges", "fill_component", "has_edges", "peel", "permute_bits", "sweep_against", "sweep_along"]
+__all__ = ["count_edges", "fill_component", "has_bit_kernels", "peel", "permute_bits", "sweep_against", "sweep_along"]
 
 _THREADS = 256
 _TOGETHER = 16  # the words of a set of vertices whose rows one block sweeps along
@@ -25,7 +25,7 @@ _STRIP = 64  # the strips of columns in which the rows are permuted
 _U32 = np.dtype(np.uint32)
 
 
-def has_edges(plan: KernelPlan, n: int) -> bool:
+def has_bit_kernels(plan: KernelPlan, n: int) -> bool:
     """Return whether ⊕ is or and ⊗ is and, and a row of n bits fits the shared memory of a block."""
     call = call_for(plan, format_of(plan), accumulate=True)
     return is_reachability(call) and 0 < n <= 8 * max_shared_memory()
