@@ -65,6 +65,35 @@ def find_lowest_common(tails, heads, supernode_of, parents):
     return ancestors
 
 
+@_inner
+def _list_supernodes(places, supernode_of, parents, size):
+    """List the supernodes of the ``places`` (r,), sorted, and all their ancestors.
+
+    Return four arrays: a mark (size,) of each supernode, -1 if it is not in the list; the first place (size,) at or
+    below it; the number of places (size,) from there to the last one; and the listed supernodes in ascending order.
+    """
+    mark, low, counts = np.full(size, -1), np.empty(size, np.int64), np.empty(size, np.int64)
+    count = 0
+    for c in range(places.size):
+        s = supernode_of[places[c]]
+        while s >= 0:
+            if mark[s] < 0:
+                mark[s], low[s] = 0, c
+                count += 1
+            counts[s] = c - low[s] + 1
+            s = parents[s]
+    nodes, fill = np.empty(count, np.int64), 0
+    for c in range(places.size):
+        s = supernode_of[places[c]]
+        while s >= 0 and mark[s] == 0:
+            mark[s] = 1
+            nodes[fill] = s
+            fill += 1
+            s = parents[s]
+    nodes.sort()
+    return mark, low, counts, nodes
+
+
 @kernel
 def climb(
     fold_across,
@@ -91,30 +120,8 @@ def climb(
     """
     supernode_of, parents, pivot_starts, row_starts, rows = tree
     r, each = places.size, label.itemsize
-    start, low, counts = (
-        np.full(pivot_starts.size, -1),
-        np.empty(pivot_starts.size, np.int64),
-        np.empty(pivot_starts.size, np.int64),
-    )
-    count, depth, width = 0, 1, 1
-    for c in range(r):
-        s = supernode_of[places[c]]
-        while s >= 0:
-            if start[s] < 0:
-                start[s], low[s] = 0, c
-                count += 1
-            counts[s] = c - low[s] + 1
-            s = parents[s]
-    nodes, fill = np.empty(count, np.int64), 0
-    for c in range(r):
-        s = supernode_of[places[c]]
-        while s >= 0 and start[s] == 0:
-            start[s] = 1
-            nodes[fill] = s
-            fill += 1
-            s = parents[s]
-    nodes.sort()
-    size = 0
+    start, low, counts, nodes = _list_supernodes(places, supernode_of, parents, pivot_starts.size)
+    size, depth, width = 0, 1, 1
     for s in nodes:
         start[s] = size
         size += pivot_starts[s + 1] - pivot_starts[s]
