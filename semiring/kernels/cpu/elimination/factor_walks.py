@@ -125,6 +125,51 @@ def _find_pivot(sr, u, v, value, tree, numbers, is_symmetric, ends, lists):
     return -1
 
 
+@_inner
+def _find_chain(sr, source, target, tree, numbers, zero, one):
+    """Return the places of a best path in the factor, int32: up the tree from the source, and down to the target.
+
+    The result is empty if there is no path.
+    """
+    supernode_of, parents, pivot_starts, _, _ = tree
+    n = supernode_of.size
+    up, down = np.full(n, zero), np.full(n, zero)
+    up_reached, down_reached = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+    came, goes = np.full(n, -1, np.int32), np.full(n, -1, np.int32)
+    up[source], down[target], up_reached[source], down_reached[target] = one, one, True, True
+    _climb(sr, source, False, tree, numbers, zero, up_reached, up, came)
+    _climb(sr, target, True, tree, numbers, zero, down_reached, down, goes)
+    top, best = -1, zero
+    s = supernode_of[target]
+    while s >= 0:
+        for place in range(pivot_starts[s], pivot_starts[s + 1]):
+            if up_reached[place] and down_reached[place]:
+                length = times(sr, up[place], down[place])
+                if top < 0 or plus(sr, best, length) != best:
+                    top, best = place, length
+        s = parents[s]
+    if top < 0:
+        return np.empty(0, np.int32)
+    length_up, place = 0, top
+    while place >= 0:
+        length_up += 1
+        place = came[place]
+    length_down, place = 0, goes[top]
+    while place >= 0:
+        length_down += 1
+        place = goes[place]
+    chain = np.empty(length_up + length_down, np.int32)
+    place = top
+    for at in range(length_up - 1, -1, -1):
+        chain[at] = place
+        place = came[place]
+    place = goes[top]
+    for at in range(length_up, chain.size):
+        chain[at] = place
+        place = goes[place]
+    return chain
+
+
 @kernel
 def find_walk(
     sr,
@@ -152,47 +197,21 @@ def find_walk(
     """Return the vertices of a best path between two places, int32, both ends included; empty if there is none.
 
     The result is -1 alone if the memory does not belong to these edges. ``memory``: the result of
-    `numeric.reduce_open`. ``starts``, ``indices``, ``values``: the edges, by vertex. ``ends``, ``lists``: the
+    `fronts.reduce_open`. ``starts``, ``indices``, ``values``: the edges, by vertex. ``ends``, ``lists``: the
     supernodes that have each place among their rows. ``order``: the vertex at each place.
     """
-    n = order.size
-    up, down = np.full(n, zero), np.full(n, zero)
-    up_reached, down_reached = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
-    came, goes = np.full(n, -1, np.int32), np.full(n, -1, np.int32)
-    up[source], down[target], up_reached[source], down_reached[target] = one, one, True, True
     tree = (supernode_of, parents, pivot_starts, row_starts, rows)
     numbers = (memory, blocks, right_panels, below_panels)
-    _climb(sr, source, False, tree, numbers, zero, up_reached, up, came)
-    _climb(sr, target, True, tree, numbers, zero, down_reached, down, goes)
-    top, best = -1, zero
-    s = supernode_of[target]
-    while s >= 0:
-        for place in range(pivot_starts[s], pivot_starts[s + 1]):
-            if up_reached[place] and down_reached[place]:
-                length = times(sr, up[place], down[place])
-                if top < 0 or plus(sr, best, length) != best:
-                    top, best = place, length
-        s = parents[s]
-    if top < 0:
-        return np.empty(0, np.int32)
-    steps = [np.int32(source)]
-    steps.clear()
-    place = top
-    while place >= 0:
-        steps.append(np.int32(place))
-        place = came[place]
+    chain = _find_chain(sr, source, target, tree, numbers, zero, one)
+    if chain.size == 0:
+        return chain
     walk = [np.int32(order[source])]
-    position = np.full(n, -1, np.int64)  # the position of each vertex in the walk
+    position = np.full(order.size, -1, np.int64)  # the position of each vertex in the walk
     position[order[source]] = 0
-    chain = steps[::-1]
-    place = goes[top]
-    while place >= 0:
-        chain.append(np.int32(place))
-        place = goes[place]
     tails, heads = [chain[0]], [chain[0]]
     tails.clear()
     heads.clear()
-    for step in range(len(chain) - 1):
+    for step in range(chain.size - 1):
         tails.append(chain[step])
         heads.append(chain[step + 1])
         while len(tails) > 0:
