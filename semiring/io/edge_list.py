@@ -33,7 +33,7 @@ from typing import IO, Any, BinaryIO, Protocol, TypeAlias
 
 import numpy as np
 
-from semiring.advice import advice, option
+from semiring.advice import advice, option, plain_text, quote
 from semiring.arrays.titles import SOURCES, TARGETS, WEIGHTS, guess_ends, guess_weight, is_row_number_title, unit_of
 from semiring.errors import FormatError, did_you_mean
 from semiring.io.files import decode_lines
@@ -111,7 +111,7 @@ def read_edge_list(
     for title in (weight, *(columns or ())):
         if not isinstance(title, str | None):
             raise TypeError(
-                f"the title of a column is a text, or '1', '2', … in a file without a header, not {title!r}"
+                f"the title of a column is a text, or '1', '2', … in a file without a header, not {quote(title)}"
             )
     lines = _Lines(decode_lines(stream, source, encoding), source, decimal)
     rows = iter(lines)
@@ -128,8 +128,8 @@ def read_edge_list(
     is_titled = _is_header(fields, lines.text, weight, columns, place) if header is None else header
     if weight is not None and header is None and not is_titled:
         raise FormatError(
-            f"{place}: no header names a column {weight!r}: pass {option('header', True)} if the first line names the "
-            f"columns, or {option('header', False)} and the number of the column, {option('weight', '3')}"
+            f"{place}: no header names a column {quote(weight)}: pass {option('header', True)} if the first line names "
+            f"the columns, or {option('header', False)} and the number of the column, {option('weight', '3')}"
         )
     first_rows = [*([] if is_titled else [first]), *islice(rows, _LOOK_AHEAD)]
     if is_titled or weight is not None or columns is not None:
@@ -245,7 +245,7 @@ def _is_header(fields: list[str], line: str, weight: str | None, columns: Any, p
     # `write_edge_list` puts a unit that is a number into quotes, and nothing else of the line.
     if len(fields) == 3 and is_number(fields[2]) and not (line.count('"') == 2 and line.rstrip().endswith('"')):
         raise FormatError(
-            f"{place}: the first line reads like a header, but {fields[2]!r} may be the weight of an edge: "
+            f"{place}: the first line reads like a header, but {quote(fields[2])} may be the weight of an edge: "
             f"{_header_advice()}"
         )
     return True
@@ -265,13 +265,14 @@ def _columns_by_title(
         raise FormatError(f"{place}: the header names one column: an edge list needs two, source and target")
 
     def find_column(title: str) -> int:
-        count, there = lowered.count(title.casefold()), f"there are {', '.join(fields)}"
+        count = lowered.count(title.casefold())
+        there = "there are " + ", ".join(map(plain_text, fields[:20])) + (", …" if len(fields) > 20 else "")
         if count > 1:
-            raise FormatError(f"{place}: several columns are named {title!r}: {there}{_RENAME}")
+            raise FormatError(f"{place}: several columns are named {quote(title)}: {there}{_RENAME}")
         if count < 1:
             near = did_you_mean(title, fields)
             hint = f". Without a header, {option('header', False)}, '1' is the first" if title.isdecimal() else ""
-            raise FormatError(f"{place}: no column is named {title!r}: {there}{hint}{near and '.'}{near}")
+            raise FormatError(f"{place}: no column is named {quote(title)}: {there}{hint}{near and '.'}{near}")
         return lowered.index(title.casefold())
 
     def entries(column: int) -> list[str]:
@@ -280,9 +281,13 @@ def _columns_by_title(
     chosen = None if weight is None else find_column(weight)
     tail, head = _find_ends(fields, chosen, entries, place) if ends is None else map(find_column, ends)
     if tail == head:
-        raise FormatError(f"{place}: {option('columns')} names the column {fields[tail]!r} twice: name two columns")
+        raise FormatError(
+            f"{place}: {option('columns')} names the column {quote(fields[tail])} twice: name two columns"
+        )
     if chosen in (tail, head):
-        raise FormatError(f"{place}: the column {fields[tail]!r} holds vertices: name another by {option('weight')}")
+        raise FormatError(
+            f"{place}: the column {quote(fields[tail])} holds vertices: name another by {option('weight')}"
+        )
     found = Columns(tail, head, count=len(fields), type=_find_type_column(lowered, entries))
     taken = (tail, head, found.type)
     rest = [column for column, title in enumerate(fields) if column not in taken and not is_row_number_title(title)]
@@ -291,7 +296,7 @@ def _columns_by_title(
         unknown = [column for column in rest if lowered[column] in WEIGHTS and not entries(column)]
         title, candidates = guess_weight(fields[column] for column in [*numbers, *unknown] or rest)
         if candidates:
-            listed = ", ".join(map(repr, candidates))
+            listed = ", ".join(map(quote, candidates[:20]))
             hint = _RENAME if len(set(candidates)) < len(candidates) else ""
             ambiguity = f"{place}: the weights may be any of the columns {listed}: name one by {option('weight')}{hint}"
             return replace(found, ambiguity=ambiguity)
@@ -319,7 +324,7 @@ def _find_ends(
     tails, heads = guess_ends(free)
     for found, what in ((tails, "source"), (heads, "target")):
         if len(found) > 1:
-            titles = " and ".join(map(repr, found))
+            titles = " and ".join(map(quote, found[:8]))
             raise FormatError(f"{place}: the columns {titles} are both titled like a {what}: pass {_columns_option()}")
     if tails and heads:
         return free.index(tails[0]), free.index(heads[0])
@@ -334,7 +339,7 @@ def _find_ends(
         certain = len(rest) == 3 and weight is None and (holds_numbers(third) or not entries(third))
         certain = certain and (_is_measure(fields[third]) or not (holds_numbers(first) or holds_numbers(second)))
     if not certain:
-        titles = ", ".join(map(repr, fields[:8])) + (" …" if len(fields) > 8 else "")
+        titles = ", ".join(map(quote, fields[:8])) + (" …" if len(fields) > 8 else "")
         raise FormatError(
             f"{place}: the columns {titles} are titled like no source ({', '.join(SOURCES)}) and target "
             f"({', '.join(TARGETS)}). Pass {_columns_option()}, and the title of the weights, {option('weight')}. "
@@ -407,15 +412,15 @@ class _EdgeCollector:
         clash = next((name for name in fields[:2] if name in self.names), None)
         if is_titled and not is_named and fields != _TITLES and clash is not None:
             raise FormatError(
-                f"{place}: the first line reads like a header, but {clash!r} is also a vertex: {_header_advice()}"
+                f"{place}: the first line reads like a header, but {quote(clash)} is also a vertex: {_header_advice()}"
             )
         are_words = len(set(fields)) == 2 == len(fields) and not any(field[:1] in "0123456789+-." for field in fields)
         others = (self.rows[1:], self.columns[1:], self.declared_vertices)
         is_alone = len(self.rows) > 1 and all(not len(ends) or min(ends) > 1 for ends in others)
         if not is_titled and are_words and is_alone:
             raise FormatError(
-                f"{place}: {fields[0]!r} and {fields[1]!r} occur in no other line. The first line may name the "
-                f"columns, or be an edge: {_header_advice()}"
+                f"{place}: {quote(fields[0])} and {quote(fields[1])} occur in no other line. The first line may name "
+                f"the columns, or be an edge: {_header_advice()}"
             )
         if is_titled or not len(rows) == len(self.values) == len(self.rows) == 3:
             return
@@ -576,10 +581,13 @@ def _check_storable(text: str, kind: str) -> str:
     """Return the text, and raise `FormatError` if it would not read back as one field of a line."""
     if not text or any(ord(letter) < 32 or letter in "\x7f\x85\u2028\u2029" for letter in text):
         raise FormatError(
-            f"the {kind} {text!r} is empty or holds a control character, which an edge list does not support: rename it"
+            f"the {kind} {quote(text)} is empty or holds a control character, which an edge list does not support: "
+            "rename it"
         )
     if any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise FormatError(f"the {kind} {text!r} holds half a surrogate pair, which UTF-8 does not encode: rename it")
+        raise FormatError(
+            f"the {kind} {quote(text)} holds half a surrogate pair, which UTF-8 does not encode: rename it"
+        )
     return text
 
 

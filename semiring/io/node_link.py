@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from semiring.advice import quote
 from semiring.errors import DTypeError, FormatError
 from semiring.io.files import decode
 from semiring.io.graphs import Graph, collect_titles, edges_of, guess_title
@@ -38,7 +39,7 @@ def read_node_link(content: bytes, source: str, *, weight: str | None = None, en
     except RecursionError:
         raise FormatError(f"{source}: not JSON: nested too deeply") from None
     except _DuplicateKeyError as error:
-        raise FormatError(f"{source}: an object has the key {error.args[0]!r} twice") from None
+        raise FormatError(f"{source}: an object has the key {quote(error.args[0])} twice") from None
     except ValueError as error:
         raise FormatError(f"{source}: a number is {error}") from None
     try:
@@ -73,12 +74,12 @@ def _parse_document(document: Any, source: str, weight: str | None) -> Edges:
     place = {_make_name(name): vertex for vertex, name in enumerate(ids)}
     if len(place) < len(ids):
         twice = next(name for vertex, name in enumerate(map(_make_name, ids)) if place[name] != vertex)
-        raise FormatError(f"{source}: two nodes have the id {twice!r}")
+        raise FormatError(f"{source}: two nodes have the id {quote(twice)}")
 
     def end(edge: Any, key: str, number: int) -> int:
         name = _make_name(_get_entry(edge, key, f"{source}: edge {number}"))
         if name not in place:
-            raise FormatError(f"{source}: edge {number}: its {key} {name!r} is the id of no node")
+            raise FormatError(f"{source}: edge {number}: its {key} {quote(name)} is the id of no node")
         return place[name]
 
     ends = [(end(edge, "source", number), end(edge, "target", number)) for number, edge in enumerate(links)]

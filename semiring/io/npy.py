@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from semiring.advice import plain_text, quote
 from semiring.algebra.expressions.tree import is_floating
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.sparse import check_sparse, is_sparse, stored_entries
@@ -118,7 +119,7 @@ def read_npz(stream: BinaryIO, source: str) -> Edges | Entries:
                 return _read_sparse(arrays, names, source)
             key = "matrix" if "matrix" in members else next(iter(members)) if len(members) == 1 else None
             if key is None:
-                contents = ", ".join(arrays.files) or "nothing"
+                contents = plain_text(", ".join(arrays.files)) or "nothing"
                 raise FormatError(f"{source}: holds {contents}; the matrix is the array 'matrix'")
             return _make_entries(arrays[key], source, names)
     except SemiringError:
@@ -135,12 +136,14 @@ def _check_members(archive: zipfile.ZipFile, source: str) -> set[str]:
         if name == info.filename:
             raise FormatError(f"{source}: holds a file that is no array")
         if name in members:
-            raise FormatError(f"{source}: holds two arrays {name!r}")
+            raise FormatError(f"{source}: holds two arrays {quote(name)}")
         members.add(name)
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise FormatError(f"{source}: {name!r} is compressed by another method than numpy.savez_compressed uses")
+            raise FormatError(
+                f"{source}: {quote(name)} is compressed by another method than numpy.savez_compressed uses"
+            )
         with archive.open(info) as member:
-            _check_array(member, info.file_size, source, f"the array {name!r} ")
+            _check_array(member, info.file_size, source, f"the array {quote(name)} ")
     return members
 
 

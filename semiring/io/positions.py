@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from semiring.advice import quote
 from semiring.errors import FormatError
 from semiring.io.edge_list import split_line
 from semiring.io.files import decode_lines, name_of, open_binary
@@ -75,9 +76,9 @@ def _parse_point(x: str, y: str, place: str) -> Any:
     try:
         point = float(x), float(y)
     except ValueError:
-        raise FormatError(f"{place}: the coordinates {x!r}, {y!r} are not two numbers") from None
+        raise FormatError(f"{place}: the coordinates {quote(x)}, {quote(y)} are not two numbers") from None
     if not np.isfinite(point).all():
-        raise FormatError(f"{place}: the coordinates {x!r}, {y!r} are not finite")
+        raise FormatError(f"{place}: the coordinates {quote(x)}, {quote(y)} are not finite")
     return point
 
 

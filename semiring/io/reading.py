@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
+from semiring.advice import plain_text
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.arrays.titles import parse_title_pair
@@ -226,7 +227,7 @@ def _read_by_networkx(stream: IO[bytes], name: str, kind: str, weight: str | Non
             except nx.NetworkXError:
                 pass
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise FormatError(f"{name}: NetworkX cannot read it: {reason[:200]}") from None
+        raise FormatError(f"{name}: NetworkX cannot read it: {plain_text(reason)}") from None
     try:
         return edges_of_graph(graph, weight)
     except DTypeError as error:

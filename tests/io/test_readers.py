@@ -181,3 +181,26 @@ def test_matrix_market_of_other_programs(tmp_path):
 def test_the_largest_integer_names_no_dtype_that_is_wider(tmp_path):
     with pytest.raises(FormatError, match="no wider integer dtype exists"):
         read(tmp_path, f"a,b,{2**63 - 1}\n", dtype="int64")
+
+
+@pytest.mark.parametrize("letter", ["x", "\u202e", "\x1b"])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("x.csv", "from,to,km\na,b,{}\n"),
+        ("x.csv", "from,to,{}\n{},b,3,4\n"),
+        ("x.csv", "from,to,{},km\na,b,1,2\n"),
+        ("x.csv", "{},{}b,c\n"),
+        ("x.txt", "a b\nc d{} 1\n"),
+        ("x.gr", "{}\n"),
+        ("x.json", '{{"{}": 1, "{}": 2}}'),
+        ("x.json", '{{"nodes": [{{"id": "{}"}}, {{"id": "{}"}}], "edges": []}}'),
+        ("x.gml", "graph [ {} ]"),
+    ],
+)
+def test_quotations_of_files_are_short_and_printable(tmp_path, name, text, letter):
+    with pytest.raises(FormatError) as caught:
+        read(tmp_path, text.replace("{}", letter * 50_000).replace("{{", "{").replace("}}", "}"), name)
+    message = str(caught.value).removeprefix(str(tmp_path))
+    assert len(message) < 1000
+    assert message.isprintable()
