@@ -619,7 +619,10 @@ def pack(array: Any) -> BitMatrix:
             rows, columns, stored = stored_entries(array)
             truths = _as_truth_values(stored, "array.data")
             return BitMatrix.from_edges(rows[truths], columns[truths], array.shape)
-        entries = np.asarray(array)
+        try:
+            entries = np.asarray(array)
+        except ValueError:
+            raise ShapeError("array is a list whose rows differ in length: pass rows of one length") from None
     if entries.ndim != 2:
         raise ShapeError(f"pack takes a 2-D array, not {entries.ndim}-D of shape {entries.shape}")
     if entries.size:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from semiring.advice import quote
 from semiring.errors import ShapeError, VertexError
 
 __all__ = ["Vertices", "ordered_names"]
@@ -58,14 +59,14 @@ class Vertices:
         if number and (text := str(int(vertex))) in self._indices:
             return self._indices[text]
         if self.names is None:
-            raise VertexError(f"vertex {vertex!r} is not an integer, and names= were not given")
+            raise VertexError(f"vertex {quote(vertex)} is not an integer, and names= were not given")
         from difflib import get_close_matches
 
         near = [] if number else get_close_matches(str(vertex), map(str, self.names), n=3)
         some = ", ".join(map(repr, self.names[:5])) + ", …" * (len(self.names) > 5)
         hint = f"did you mean {' or '.join(near)}?" if near else f"they are {some or 'none'}"
         rule = "; where names are integers, an integer is a name and no position" if number else ""
-        raise VertexError(f"no vertex is named {vertex!r}: {hint}{rule}")
+        raise VertexError(f"no vertex is named {quote(vertex)}: {hint}{rule}")
 
     def indices(self, vertices: Any) -> np.ndarray[Any, Any]:
         """Return the numbers of a list of vertices, int64, in their order. None stands for all vertices."""
@@ -96,6 +97,8 @@ def ordered_names(names: Iterable[Hashable]) -> tuple[Hashable, ...]:
     """Return the names of vertices as a tuple. Raises `TypeError` for a dictionary or a set, which have no order."""
     if isinstance(names, Mapping | Set):
         raise TypeError(f"names are in the order of the vertices, and a {type(names).__name__} has none: give a list")
+    if not isinstance(names, Iterable):
+        raise TypeError(f"names are a list with a name for each vertex, and not {quote(names)}")
     return tuple(names)
 
 

@@ -181,3 +181,28 @@ def test_sparse_tensors_list_edges(layout):
     assert sr.matmul(tensor, tensor)[0, 1] == 3
     with pytest.raises(ShapeError, match="only matrices are accepted"):
         sr.closure(torch.ones(2, 2, 2).to_sparse())
+
+
+# ------------------------------------------------------------------------------------------- messages
+
+
+def test_messages_quote_arguments_escaped_and_shortened():
+    wild = "\u202e\x1b[31m" + "x" * 10_000
+    for call in (
+        lambda: sr.shortest_paths(HOPS, names=["a", "b", "c"]).distance(wild, "a"),
+        lambda: sr.as_network([("a", "b", wild), ("b", "c", wild)], weight=2),
+        lambda: sr.closure([[0, wild], [1, 2]]),
+        lambda: sr.as_network(pd.DataFrame([["a", "b", 1.0]], columns=["from", "to", "km"]), weight=[[wild]]),
+        lambda: sr.as_network(nx.DiGraph([(wild, "b", {"weight": math.nan})])),
+    ):
+        with pytest.raises((sr.errors.SemiringError, TypeError, ValueError)) as caught:
+            call()
+        assert len(str(caught.value)) < 1000
+        assert str(caught.value).isprintable()
+
+
+def test_arguments_of_another_kind_are_named():
+    with pytest.raises(TypeError, match="names are a list with a name for each vertex, and not 1"):
+        sr.shortest_paths(HOPS, names=1)
+    with pytest.raises(ShapeError, match="rows differ in length"):
+        sr.pack([[True], [True, False]])
