@@ -52,7 +52,7 @@ from semiring.distributed.cost_model import row_broadcast_bytes
 from semiring.distributed.launcher import is_under_mpiexec
 from semiring.kernels import get_backend
 from semiring.kernels.contract import Capabilities
-from semiring.kernels.cuda.closing.papers.launches import count_launches
+from semiring.kernels.cuda.closing.paper_kernels import count_launches
 from semiring.kernels.engine import Engine, make_plan
 from semiring.testing import uniform_graph
 

@@ -30,8 +30,8 @@ from benchmarks.common import Table, by_clock, comparing, device_milliseconds, f
 from benchmarks.gpu.peers import peers
 from benchmarks.packages import require
 from semiring.kernels.cuda import closing as staged
-from semiring.kernels.cuda.closing.papers import launches as papers
-from semiring.kernels.cuda.closing.papers.launches import KERNELS
+from semiring.kernels.cuda.closing import paper_kernels as papers
+from semiring.kernels.cuda.closing.paper_kernels import KERNELS
 from semiring.kernels.engine import make_plan
 from semiring.testing import uniform_graph
 

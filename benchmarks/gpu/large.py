@@ -20,7 +20,7 @@ import numpy as np
 import semiring as sr
 from benchmarks.common import Table, device_milliseconds, format_number, run
 from benchmarks.gpu.rates import product_rate
-from semiring.kernels.cuda.entries.elementwise import relax
+from semiring.kernels.cuda.entries.entry_passes import relax
 
 __all__ = ["main"]
 

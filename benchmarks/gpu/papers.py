@@ -17,8 +17,8 @@ import semiring as sr
 from benchmarks.common import device_milliseconds
 from semiring.kernels import get_backend
 from semiring.kernels.cuda import closing as staged
-from semiring.kernels.cuda.closing.papers import launches as papers
-from semiring.kernels.cuda.closing.papers.launches import KERNELS
+from semiring.kernels.cuda.closing import paper_kernels as papers
+from semiring.kernels.cuda.closing.paper_kernels import KERNELS
 from semiring.kernels.engine import make_plan
 
 __all__ = ["bandwidth", "board_joules", "closing_of", "graph", "product_rate", "seconds", "verify"]

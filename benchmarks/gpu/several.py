@@ -40,7 +40,7 @@ from semiring.distributed.grid import Grid
 from semiring.distributed.thread_communicator import run_ranks
 from semiring.distributed.transports import Groups
 from semiring.kernels import get_backend
-from semiring.kernels.cuda.entries.elementwise import relax
+from semiring.kernels.cuda.entries.entry_passes import relax
 from semiring.kernels.engine import Engine, make_plan
 from semiring.kernels.machines import closure_speed
 

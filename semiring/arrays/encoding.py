@@ -241,7 +241,7 @@ def clamp(array: Array, bound: Any, is_minimum: bool, out: Array, sign: int = 1)
         out[...] = xp.minimum(array, bound) if sign > 0 else xp.negative(xp.maximum(array, bound))
         return
     if is_device_array(array):
-        from semiring.kernels.cuda.entries import elementwise as kernels
+        from semiring.kernels.cuda.entries import entry_passes as kernels
 
         kernels.replace_beyond(array, bound, sign * bound, out, is_least=is_minimum, sign=sign)
         return
@@ -277,7 +277,7 @@ def decode(
         limit = int(inner_zero(semiring, array.dtype))
     bound = array.dtype.type(limit)
     if is_device_array(array) and dtype == array.dtype:
-        from semiring.kernels.cuda.entries import elementwise as kernels
+        from semiring.kernels.cuda.entries import entry_passes as kernels
 
         kernels.replace_beyond(array, bound, outer, out, is_least=semiring.tropical == "min")
         return out
@@ -302,7 +302,7 @@ def _select(target: Array, absent: Array, numbers: Array, is_largest: bool) -> N
     """
     low, high, _ = limits_of(target.dtype)
     if is_device_array(target):
-        from semiring.kernels.cuda.entries.elementwise import select
+        from semiring.kernels.cuda.entries.entry_passes import select
 
         select(target, absent, numbers, high if is_largest else low)
         return

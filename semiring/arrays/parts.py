@@ -55,7 +55,7 @@ def parts(shape: tuple[int, ...], is_on_device: bool) -> Iterator[tuple[slice, .
 def assign_where(A: Array, where: Array, value: Any) -> None:
     """Assign a value to the entries of A in a mask of its shape. On a device the call does not wait."""
     if is_device_array(A):
-        from semiring.kernels.cuda.entries.elementwise import select
+        from semiring.kernels.cuda.entries.entry_passes import select
 
         select(A, where, A, value)
     else:
@@ -79,9 +79,9 @@ def any_true(truths: Iterable[Array]) -> bool:
 def clear_zeros(A: Array, out: Array) -> None:
     """Write A of floats, of any shape, to ``out`` with 0.0 for -0.0. ``out``, of the same dtype, may be A."""
     if is_device_array(A):
-        from semiring.kernels.cuda.entries import elementwise
+        from semiring.kernels.cuda.entries import entry_passes
 
-        elementwise.clear_zeros(A, out)
+        entry_passes.clear_zeros(A, out)
     else:
         np.add(A, A.dtype.type(0), out=out)
 
@@ -89,9 +89,9 @@ def clear_zeros(A: Array, out: Array) -> None:
 def negate(A: Array, out: Array) -> None:
     """Write 0 - A of floats or signed integers to ``out``, which may be A and has its dtype. No entry becomes -0.0."""
     if is_device_array(A) and A.dtype.kind != "i":
-        from semiring.kernels.cuda.entries import elementwise
+        from semiring.kernels.cuda.entries import entry_passes
 
-        elementwise.negate(A, out)
+        entry_passes.negate(A, out)
     else:
         array_namespace(A).subtract(A.dtype.type(0), A, out=out)
 

@@ -245,7 +245,7 @@ class EncodedMatrix:
             return
         on_device, maps = is_device_array(D), self._undone_maps
         if self._is_recoded and on_device and self.dtype == self.source and not self._undoes_numbers:
-            from semiring.kernels.cuda.entries.elementwise import replace_beyond
+            from semiring.kernels.cuda.entries.entry_passes import replace_beyond
 
             replace_beyond(D, self.inner, self.none, out, sign=self.sign)  # one kernel for the whole matrix
             return

@@ -468,7 +468,7 @@ def _sum(semiring: Semiring, array: Array, axes: tuple[int, ...], remaining: lis
     """Return the ⊕ along some axes; ``remaining`` are the sizes of the other axes."""
     ufunc = _ufunc(semiring.add.expression)
     if ufunc is not None and is_device_array(array):
-        from semiring.kernels.cuda.entries.elementwise import reduction
+        from semiring.kernels.cuda.entries.entry_passes import reduction
 
         return reduction(semiring.add.expression.op, array.dtype)(array, axis=axes)
     if ufunc is not None:

@@ -197,7 +197,7 @@ def closes_stacks(monkeypatch):
 
     capabilities = Capabilities(closures=Stacks(), streams=StrictStreams(), passes=StrictPasses())
     monkeypatch.setattr(StrictBackend, "capabilities", capabilities)
-    monkeypatch.setattr("semiring.kernels.cuda.entries.elementwise.select", select)
+    monkeypatch.setattr("semiring.kernels.cuda.entries.entry_passes.select", select)
     return calls
 
 

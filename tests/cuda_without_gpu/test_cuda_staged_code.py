@@ -17,8 +17,8 @@ from semiring.kernels.cuda.closing import staged_stacks
 from semiring.kernels.cuda.closing.blocks import block_kernel
 from semiring.kernels.cuda.closing.kernel_text import arithmetic_of, source
 from semiring.kernels.cuda.closing.look_ahead import FILE, look_ahead_shape
-from semiring.kernels.cuda.closing.papers.launches import KERNELS
-from semiring.kernels.cuda.entries import elementwise as device_kernels
+from semiring.kernels.cuda.closing.paper_kernels import KERNELS
+from semiring.kernels.cuda.entries import entry_passes as device_kernels
 from semiring.kernels.cuda.entries import entry_scan, passes
 from semiring.kernels.engine import make_plan
 from tools.machine_code import disassemble, find_disassembler

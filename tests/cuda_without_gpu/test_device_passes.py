@@ -9,7 +9,7 @@ import pytest
 from cuda_on_host import HostKernels, PreparedOnHost, needs_compiler
 from tiers import full
 
-from semiring.kernels.cuda.entries import elementwise as kernels
+from semiring.kernels.cuda.entries import entry_passes as kernels
 from semiring.kernels.cuda.entries import passes
 
 _VECTOR = "struct uint4 { unsigned x, y, z, w; };\n"

@@ -56,7 +56,7 @@ def predecessors(
     """Search as `find_predecessors` does, and return (pred, how many rows were repaired, failed).
 
     drop_bounded_edges: leave out edges that end no path. longest: the length up to which a list is sorted. See
-    `semiring.kernels.cuda.predecessors.search`.
+    `semiring.kernels.cuda.predecessor_kernels`.
     """
     n = len(D)
     limits = np.array([*tolerance.tight, *tolerance.loose, *tolerance.bound])

@@ -16,7 +16,7 @@ from semiring.algorithms.methods import method_named
 from semiring.kernels.cuda.closing.blocks import block_kernel
 from semiring.kernels.cuda.closing.kernel_text import arithmetic_of, source
 from semiring.kernels.cuda.closing.look_ahead import FILE, LookAheadTiles
-from semiring.kernels.cuda.closing.papers.launches import KERNELS, METHODS, Closing, count_launches
+from semiring.kernels.cuda.closing.paper_kernels import KERNELS, METHODS, Closing, count_launches
 from semiring.kernels.engine import make_plan
 from semiring.kernels.reference import ReferenceBackend
 
@@ -151,7 +151,7 @@ class LookAhead:
 
 
 class Paper:
-    """A kernel of `semiring.kernels.cuda.closing.papers`, its launches as they are, on the host."""
+    """A kernel of `semiring.kernels.cuda.closing.paper_kernels`, its launches as they are, on the host."""
 
     def __init__(self, name, arithmetic):
         self.kernel = KERNELS[name]

@@ -23,8 +23,8 @@ from semiring import CATALOGUE
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda import closing as staged
 from semiring.kernels.cuda.closing import look_ahead as kernels
-from semiring.kernels.cuda.closing.papers import launches
-from semiring.kernels.cuda.predecessors.search import find_predecessors, find_tree
+from semiring.kernels.cuda.closing import paper_kernels
+from semiring.kernels.cuda.predecessor_kernels import find_predecessors, find_tree
 from semiring.kernels.engine import make_plan
 from semiring.kernels.reference import ReferenceBackend
 from semiring.kernels.tolerance import tolerance_for
@@ -51,11 +51,11 @@ def case(name: str, dtype: str, nonnegative: bool, n: int) -> tuple[KernelPlan, 
 
 def papers() -> None:
     """Run the kernels of the papers and their variants, at a size that tiles do not divide."""
-    for kernel in launches.KERNELS:
+    for kernel in paper_kernels.KERNELS:
         for name, dtype, nonnegative in CASES[:2]:
             plan, A, expected = case(name, dtype, nonnegative, 131)
             found = cupy.asarray(A)
-            launches.close(plan, found, kernel)
+            paper_kernels.close(plan, found, kernel)
             np.testing.assert_array_equal(found.get(), expected)
 
 

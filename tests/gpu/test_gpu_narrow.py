@@ -10,7 +10,7 @@ import pytest
 
 import semiring as sr
 from semiring.closures import closure, closure_with_predecessors
-from semiring.kernels.cuda.entries.elementwise import largest_whole
+from semiring.kernels.cuda.entries.entry_passes import largest_whole
 from semiring.kernels.machines import h200
 from semiring.testing import check_predecessors
 

@@ -11,7 +11,7 @@ import semiring as sr
 from semiring.algorithms.methods import methods_for
 from semiring.cli import main
 from semiring.errors import AlgebraError, DeviceError, DivergenceError, UnknownNameError
-from semiring.kernels.cuda.closing.papers.launches import METHODS
+from semiring.kernels.cuda.closing.paper_kernels import METHODS
 
 pytestmark = pytest.mark.gpu
 

@@ -14,7 +14,7 @@ import semiring as sr
 from semiring.closures import api
 from semiring.distributed import several_gpus
 from semiring.errors import DivergenceError, DomainError, NegativeCycleError
-from semiring.kernels.cuda.entries.elementwise import copy
+from semiring.kernels.cuda.entries.entry_passes import copy
 from semiring.testing import check_predecessors
 
 pytestmark = pytest.mark.gpu

@@ -13,7 +13,7 @@ from semiring import CATALOGUE, Semiring
 from semiring.kernels.cuda import closing as staged
 from semiring.kernels.cuda.closing import blocks
 from semiring.kernels.cuda.closing import look_ahead as kernels
-from semiring.kernels.cuda.closing.papers import launches as papers
+from semiring.kernels.cuda.closing import paper_kernels as papers
 from semiring.kernels.cuda.closing.staged_stacks import close_stack
 from semiring.kernels.engine import Engine, make_plan
 from semiring.kernels.reference import ReferenceBackend

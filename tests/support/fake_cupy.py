@@ -332,7 +332,7 @@ def install(monkeypatch: Any) -> tuple[Module, Backend]:
 
     import semiring.arrays.device as memory
     import semiring.kernels as registry
-    import semiring.kernels.cuda.entries.elementwise as kernels
+    import semiring.kernels.cuda.entries.entry_passes as kernels
     import semiring.kernels.cuda.entries.entry_scan as device_look
     import semiring.kernels.cuda.entries.packing as device_bits
     import semiring.kernels.cuda.product.entrywise as entrywise

@@ -1,4 +1,4 @@
-"""Run the passes of `kernels.cuda.entries.elementwise` in NumPy, for tests on stand-ins of arrays on a device."""
+"""Run the passes of `kernels.cuda.entries.entry_passes` in NumPy, for tests on stand-ins of arrays on a device."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PASSES = (replace_beyond, negate, clear_zeros)
 
 def install(patch, unwrap):
     """Replace the kernels by these functions. ``unwrap`` returns the NumPy array in a stand-in."""
-    from semiring.kernels.cuda.entries import elementwise as kernels
+    from semiring.kernels.cuda.entries import entry_passes as kernels
 
     def on_host(function):
         def call(*arguments, **options):

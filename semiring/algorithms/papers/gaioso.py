@@ -10,7 +10,7 @@ Cost: n³ pairs in 2 ⌈n/32⌉ launches. Workspace: one tile, and a padded copy
 Deviations: all copies start from the same unclosed tile, and one block stores the closed tile in the workspace until
 the second phase. In the paper that block writes the tile while other blocks may still read it, and a float tile that is
 closed twice differs by rounding. The library adds the variant ``gaioso_256`` of
-`semiring.kernels.cuda.closing.papers.launches`, which has 256 threads of four entries, in registers in the second
+`semiring.kernels.cuda.closing.paper_kernels`, which has 256 threads of four entries, in registers in the second
 phase.
 
 The method does not close packed bits, nor semirings whose ⊕ is not idempotent or whose star is not 1̄.

@@ -10,7 +10,7 @@ where 32 does not divide n.
 
 Deviations: a thread computes four entries. The code of the authors is not available. So the kernel has the usual form
 of its time: the side of a tile is an argument, and each entry costs a division and a remainder. The variant
-``katz_kider_constants`` of `semiring.kernels.cuda.closing.papers.launches` has a constant side and is otherwise the
+``katz_kider_constants`` of `semiring.kernels.cuda.closing.paper_kernels` has a constant side and is otherwise the
 same. Use the faster variant as the baseline. In the figure of Lund and Smith loops run to n/s inclusive, and over the
 tiles of earlier phases. Here they do neither.
 

@@ -15,7 +15,7 @@ Deviations: figure 2 of the paper runs its loops to n/s inclusive, and over the 
 neither. The first two phases, of which the paper says little, are the same in all three methods. `staged` is the
 library's successor of these methods.
 
-The machine code of the variants ``lund_smith_…`` of `semiring.kernels.cuda.closing.papers.launches` was compared for
+The machine code of the variants ``lund_smith_…`` of `semiring.kernels.cuda.closing.paper_kernels` was compared for
 sm_90a. Counts are for a pair in float32 min-plus. Staged load as first compiled here (``lund_smith_reread``) read
 shared memory 1.1 times and took one minimum. It had 128 registers, so that a multiprocessor held a quarter of its
 threads. `lund_smith` reads the rows that two tiles share once, with 0.6 reads and 48 registers. The unrolled kernel has

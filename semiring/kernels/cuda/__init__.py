@@ -66,15 +66,15 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
                 raise MissingExtraError(distribution, "cuda", "computing on an NVIDIA GPU")
         try:
             from semiring.kernels.cuda import closing, graph_kernels
+            from semiring.kernels.cuda.closing import paper_kernels as papers
             from semiring.kernels.cuda.closing import relations, squares
-            from semiring.kernels.cuda.closing.papers import launches as papers
-            from semiring.kernels.cuda.entries import elementwise
+            from semiring.kernels.cuda.entries import entry_passes
             from semiring.kernels.cuda.product import classical, log_sums, witnesses
             from semiring.kernels.cuda.product import product_routes as products
         except ImportError as error:
             raise MissingExtraError("CuPy", "cuda", "computing on an NVIDIA GPU") from error
         self._classical, self._log_sums, self._products, self._witnesses = classical, log_sums, products, witnesses
-        self._closing, self._squares, self._entry_kernels = closing, squares, elementwise
+        self._closing, self._squares, self._entry_kernels = closing, squares, entry_passes
         self._relations, self._graphs, self._papers = relations, graph_kernels, papers
 
     @cached_property
@@ -182,13 +182,13 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
 
     def find_predecessors(self, plan: KernelPlan, D: Any, tolerance: Tolerance, A: Any) -> Any:
         """Return the predecessors (n, n) int32 of a closed matrix D: see `semiring.algorithms.predecessors`."""
-        from semiring.kernels.cuda.predecessors.search import find_predecessors
+        from semiring.kernels.cuda.predecessor_kernels import find_predecessors
 
         return find_predecessors(plan, D, tolerance, A)
 
     def find_tree(self, plan: KernelPlan, D: Any, weights: Any, tolerance: Tolerance, source: int) -> Any:
         """Return the predecessors (n,) int32 of one row of D, by one single-source run over the weights (n, n)."""
-        from semiring.kernels.cuda.predecessors.search import find_tree
+        from semiring.kernels.cuda.predecessor_kernels import find_tree
 
         return find_tree(plan, D, weights, tolerance, source)
 
@@ -307,7 +307,7 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
         return self._papers.METHODS
 
     def close_as(self, plan: KernelPlan, A: Any, name: str) -> None:
-        """Compute A ← A* in place by a kernel of a paper: see `semiring.kernels.cuda.closing.papers`."""
+        """Compute A ← A* in place by a kernel of a paper: see `semiring.kernels.cuda.closing.paper_kernels`."""
         self._papers.close(plan, A, name)
 
     def multiply_add_plain(self, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:

@@ -3,7 +3,7 @@
 The modules build on each other. `printer` prints expressions as CUDA C++, `sources` inserts them into a ``.cu`` file of
 this folder, and `modules` compiles it. `blocks` is the contract's `close_block`. `barriers` provides the words of grid
 barriers. `stacks` closes many matrices together, `look_ahead` closes one in one launch, and `limits` compares their
-shared memory with that of a device. `papers` has the kernels of other authors.
+shared memory with that of a device. `paper_kernels` has the kernels of other authors.
 """
 
 from __future__ import annotations

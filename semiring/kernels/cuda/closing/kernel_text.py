@@ -31,10 +31,8 @@ _SUM, *_EXTREMA = (parse(text, ("x", "y")) for text in ("x + y", "min(x, y)", "m
 _MULTIPLIED = """#define BALANCED
 INLINE element times_multiplied(element x, element y) { return (element)((unsigned)x * gridDim.z + (unsigned)y); }"""
 _LONG = frozenset({"div", "exp", "expm1", "log", "log1p", "sqrt"})
-#: The packages that contain CUDA sources.
-_FOLDERS = tuple(
-    f"semiring.kernels.cuda.{name}" for name in ("closing", "closing.papers", "elimination", "predecessors", "product")
-)
+#: The folders that contain CUDA sources.
+_FOLDERS = tuple(files("semiring.kernels.cuda").joinpath(name) for name in ("closing", "closing/papers", "product"))
 _INCLUDE = re.compile(r'#include "([^"]+)"\n')
 
 __all__ = ["Arithmetic", "arithmetic_of", "source", "text_of"]
@@ -206,6 +204,6 @@ def source(name: str, arithmetic: Arithmetic, defines: tuple[str, ...] = ()) -> 
 
 def text_of(name: str) -> str:
     """Return the text of the file ``name`` in one of `_FOLDERS`, with its included files inserted."""
-    folder = next(folder for folder in map(files, _FOLDERS) if folder.joinpath(name).is_file())
+    folder = next(folder for folder in _FOLDERS if folder.joinpath(name).is_file())
     text = folder.joinpath(name).read_text(encoding="utf-8").replace("#pragma once\n", "")
     return _INCLUDE.sub(lambda match: match[0] if match[1] == "semiring.cuh" else text_of(match[1]), text)

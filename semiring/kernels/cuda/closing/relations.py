@@ -11,7 +11,7 @@ import numpy as np
 
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda.closing.modules import current_device, max_shared_memory
-from semiring.kernels.cuda.entries.elementwise import reduction
+from semiring.kernels.cuda.entries.entry_passes import reduction
 from semiring.kernels.cuda.product.bit_kernels import is_reachability
 from semiring.kernels.cuda.product.calls import call_for, format_of
 from semiring.logs import CACHED_SECONDS, Compilation

@@ -10,9 +10,8 @@ from typing import Any
 import cutlass.cute as cute
 from cutlass import Int32, Int64
 
-from semiring.kernels.cuda.product.fold import FoldKernel
 from semiring.kernels.cuda.product.gemm import GemmKernel
-from semiring.kernels.cuda.product.search import SearchKernel
+from semiring.kernels.cuda.product.reductions import FoldKernel, SearchKernel
 from semiring.kernels.cuda.product.specification import (
     FOLD_PARAMETERS,
     PARAMETERS,

@@ -27,7 +27,7 @@ import numpy as np
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda.closing.modules import compile_for, current_device, multiprocessors
 from semiring.kernels.cuda.compile.loading import architecture
-from semiring.kernels.cuda.entries.elementwise import copy
+from semiring.kernels.cuda.entries.entry_passes import copy
 from semiring.kernels.cuda.entries.prepared_launch import PreparedLaunch, load_function
 from semiring.kernels.cuda.product.bit_kernels import (
     DEPTH,

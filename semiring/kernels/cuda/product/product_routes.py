@@ -13,7 +13,7 @@ import numpy as np
 from semiring.algebra.expressions import Expression
 from semiring.arrays.float_order import flip_negative_bits
 from semiring.kernels.contract import KernelPlan
-from semiring.kernels.cuda.entries.elementwise import flip
+from semiring.kernels.cuda.entries.entry_passes import flip
 from semiring.kernels.cuda.entries.packing import empty_words, pack, unpack
 from semiring.kernels.cuda.product import bit_products
 from semiring.kernels.cuda.product.bit_kernels import is_reachability

@@ -1,1 +1,0 @@
-"""Find predecessors on a GPU: the search in CUDA C++, and its launches."""
