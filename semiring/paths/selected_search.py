@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -418,14 +419,16 @@ def select_paths(paths: Paths, sources: Array | None, targets: Array | None) -> 
         xp = array_namespace(array)
         return array if vertices is None else xp.take(array, xp.asarray(vertices), axis=axis)
 
-    def find(i: int, j: int) -> list[int]:
-        try:
-            return [int(vertex) for vertex in paths.path(i, j)]
-        except NoPathError:
-            return []
-
     trees = None if paths.predecessors is None or targets is not None else select(paths.predecessors, sources, 0)
-    return PathTable(select(select(paths.matrix, sources, 0), targets, 1), trees, find)
+    return PathTable(select(select(paths.matrix, sources, 0), targets, 1), trees, partial(_find_in_table, paths))
+
+
+def _find_in_table(paths: Paths, i: int, j: int) -> list[int]:
+    """Return the vertices of a best path, or an empty list."""
+    try:
+        return [int(vertex) for vertex in paths.path(i, j)]
+    except NoPathError:
+        return []
 
 
 def _is_rounded(edges: SparseEntries, semiring: Semiring) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import warnings
 
 import igraph
@@ -206,3 +207,8 @@ def test_arguments_of_another_kind_are_named():
         sr.shortest_paths(HOPS, names=1)
     with pytest.raises(ShapeError, match="rows differ in length"):
         sr.pack([[True], [True, False]])
+
+
+def test_paths_of_some_sources_can_be_pickled():
+    found = sr.shortest_paths(HOPS, sources=[0])
+    assert pickle.loads(pickle.dumps(found)).path(0, 2) == [0, 1, 2]
