@@ -29,8 +29,6 @@ from pairs import LIMIT, covering_cases
 if TYPE_CHECKING:
     import numpy as np
 
-pytest_plugins = ["compile_report"]
-
 # The same examples on every run, so that a red test means a changed program. HYPOTHESIS_PROFILE=explore draws new ones.
 _SHARED = {"deadline": None, "print_blob": True, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("quick", max_examples=10, derandomize=True, database=None, **_SHARED)
