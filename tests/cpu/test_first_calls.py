@@ -14,7 +14,7 @@ import semiring as sr
 from semiring.closures import closure_with_predecessors
 from semiring.kernels import get_backend
 from semiring.kernels.cpu import first_calls, kernels
-from semiring.kernels.cpu.closing import gaining
+from semiring.kernels.cpu.closing import small_gains
 from semiring.kernels.engine import make_plan
 
 OWN = sr.Semiring("own", add="max(x, y)", mul="x * y", zero=0, one=1, domain=(0, 1))
@@ -29,7 +29,7 @@ def in_numpy(monkeypatch):
     monkeypatch.setattr(first_calls, "SECONDS", 1e9)
     # Plans keep the way of small matrices whose weights gain, and it the kernels that a test before this one compiled.
     monkeypatch.setattr(
-        gaining, "_gaining_closure", lambda plan: gaining._make_gaining_closure(plan.semiring, plan.dtype)
+        small_gains, "_gaining_closure", lambda plan: small_gains._make_gaining_closure(plan.semiring, plan.dtype)
     )
     for name in ("product", "close", "predecessors"):
         original = getattr(first_calls.FirstCalls, name)

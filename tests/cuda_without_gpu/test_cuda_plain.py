@@ -375,7 +375,7 @@ def test_the_versions_of_the_compiler_are_part_of_every_key(monkeypatch):
 def test_no_source_of_machine_code_is_forgotten():
     """The key covers the modules of its own folder that the compiler imports, and the expressions of the kernels."""
     found = set(sources.find_sources([cubins._COMPILATION]))
-    for name in ("compile.compilation", "compile.lower", "product.reductions", "product.gemm", "product.registers"):
+    for name in ("compile.compilation", "compile.lower", "product.k_reductions", "product.gemm", "product.registers"):
         assert f"semiring.kernels.cuda.{name}" in found
     for name in ("shared_memory", "specification", "tiles", "words"):
         assert f"semiring.kernels.cuda.product.{name}" in found

@@ -277,7 +277,7 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
     @cached_property
     def _gaining_closures(self) -> Any:
         # Imported here, because SmallGains imports kernels.graphs, which imports codegen of this package.
-        from semiring.kernels.cpu.closing.gaining import SmallGains
+        from semiring.kernels.cpu.closing.small_gains import SmallGains
 
         return SmallGains()
 

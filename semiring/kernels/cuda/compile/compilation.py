@@ -11,7 +11,7 @@ import cutlass.cute as cute
 from cutlass import Int32, Int64
 
 from semiring.kernels.cuda.product.gemm import GemmKernel
-from semiring.kernels.cuda.product.reductions import FoldKernel, SearchKernel
+from semiring.kernels.cuda.product.k_reductions import FoldKernel, SearchKernel
 from semiring.kernels.cuda.product.specification import (
     FOLD_PARAMETERS,
     PARAMETERS,
