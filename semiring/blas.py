@@ -43,6 +43,7 @@ from semiring.linalg.elementwise import scaled_sum
 from semiring.linalg.products import matmul
 from semiring.linalg.ranges import demand_range, magnitudes, may_wrap, scanned_magnitude
 from semiring.namespaces import array_namespace, is_device_array
+from semiring.threads import check_threads
 
 __all__ = ["axpy", "dot", "gemm", "gemv", "ger"]
 
@@ -351,6 +352,7 @@ def axpy(
     *,
     out: Any = None,
     check: bool = True,
+    threads: int | None = None,
     device: Any = None,
 ) -> Any:
     """Return (α ⊗ x) ⊕ y entry by entry, for α, x and y of shapes that broadcast.
@@ -367,6 +369,8 @@ def axpy(
         An array of the result's shape and dtype, for the result. It may be an operand.
     check : bool, default True
         Scan every entry for NaN and the domain, as in `matmul`.
+    threads : int, optional
+        The number of threads, by default that of `get_threads`. One thread computes, because memory bounds the time.
     device : str, optional
         ``"cuda"`` or ``"cuda:1"`` computes on that GPU, as in `matmul`.
 
@@ -385,6 +389,8 @@ def axpy(
     >>> axpy(2, [1, 4], [9, 5])
     array([3., 5.])
     """
+    if threads is not None:
+        check_threads(threads)
     return scaled_sum(as_semiring(semiring), alpha, x, y, out, check, device)
 
 

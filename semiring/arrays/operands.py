@@ -205,7 +205,7 @@ def common_dtype(semiring: Semiring, *arrays: Any) -> np.dtype[Any]:
     """
     # NumPy reads some sparse matrices as dictionaries and cannot read CuPy arrays. Empty arrays have their dtypes
     # instead.
-    samples = [np.empty(0, x.dtype) if is_sparse(x) or is_device_array(x) else x for x in arrays]
+    samples = [np.empty(0, x.dtype) if is_sparse(x) or is_device_array(x) else _sample(x) for x in arrays]
     # NumPy promotes bfloat16 for a Python float too, which should not change the dtype.
     if any(getattr(getattr(x, "dtype", None), "name", None) == "bfloat16" for x in samples):
         samples = [x for x in samples if not isinstance(x, float)]
@@ -220,6 +220,15 @@ def common_dtype(semiring: Semiring, *arrays: Any) -> np.dtype[Any]:
         dtype = semiring.common_dtype(True)
     semiring.check_dtype(dtype)
     return dtype if dtype.isnative else dtype.newbyteorder("=")
+
+
+def _sample(x: Any) -> Any:
+    """Return ``x``, or for a list of arrays an empty array of their dtype, which a list of numbers does not have."""
+    leaves = list(x) if isinstance(x, list | tuple) else []
+    while leaves and all(isinstance(leaf, list | tuple) for leaf in leaves):
+        leaves = [entry for leaf in leaves for entry in leaf]
+    is_typed = bool(leaves) and all(isinstance(leaf, np.ndarray) for leaf in leaves)
+    return np.empty(0, np.result_type(*(leaf.dtype for leaf in leaves))) if is_typed else x
 
 
 def operands(

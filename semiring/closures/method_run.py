@@ -32,7 +32,7 @@ from semiring.arrays.operands import is_same_memory, memory_of
 from semiring.closures.call import Call
 from semiring.closures.explanation import gpu_names
 from semiring.closures.matrix import EncodedMatrix
-from semiring.errors import DivergenceError, DomainError, IntegerOverflowError, SemiringError
+from semiring.errors import DivergenceError, DomainError, IntegerOverflowError, MethodError, SemiringError
 from semiring.kernels import backend_for
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.engine import Engine, engine_of
@@ -128,7 +128,7 @@ class MethodRun:
             input_matrix = A.copy() if original is None else original
         with profiling.span("method", self.method.name, shape=A.shape):
             if more or self._recorder is None:
-                self.method.close(engine, A, *more)
+                _refuse_result(self.method, self.method.close(engine, A, *more), A)
             else:
                 self._recorder.replay(plan, A, self._make_engine, self.method.close)
         if isinstance(engine, ReportingEngine):
@@ -240,3 +240,12 @@ def add_matrix_index(error: SemiringError, index: Sequence[Any]) -> SemiringErro
         if isinstance(error, DivergenceError):
             error.matrix = place
     return error
+
+
+def _refuse_result(method: Method, result: Any, A: Any) -> None:
+    """Raise `MethodError` if a method returned a new array, because only what it writes to A is the closure."""
+    if result is not None and result is not A and hasattr(result, "shape"):
+        raise MethodError(
+            f"the method {method.name!r} returned a {type(result).__name__}, and a method closes A in place: write the "
+            "result to A, as by A[...] = result"
+        )

@@ -232,6 +232,10 @@ def _make_plan(call: Call) -> Plan:
         draft = _make_part_draft(q, draft)
     for each in rules[first:]:
         answer = each.answer(q, draft, call)
+        if not isinstance(answer, NotApplicable | Rewrite):
+            raise MethodError(
+                f"the rule {each.name!r} returned {answer!r}: return NotApplicable(reason), or Rewrite(reason, draft)"
+            )
         if q.method in each.methods and part is None and isinstance(answer, NotApplicable):
             needs = method_named(q.method).structure
             raise AlgebraError(

@@ -21,6 +21,7 @@ from semiring.errors import ShapeError
 from semiring.linalg import packed
 from semiring.linalg.ranges import demand_range, magnitudes, may_wrap, scanned_magnitude
 from semiring.namespaces import array_namespace, is_device_array
+from semiring.threads import check_threads
 
 __all__ = [
     "add",
@@ -157,6 +158,7 @@ def add(
     *,
     out: Any = None,
     check: bool = True,
+    threads: int | None = None,
     device: Any = None,
 ) -> Any:
     """Return A ⊕ B entry by entry, for operands of shapes that broadcast.
@@ -172,6 +174,8 @@ def add(
         An array of the result's shape and dtype, for the result. It may be an operand.
     check : bool, default True
         Scan every entry for NaN and the domain, as in `matmul`.
+    threads : int, optional
+        The number of threads, by default that of `get_threads`. One thread computes, because memory bounds the time.
     device : str, optional
         ``"cuda"`` or ``"cuda:1"`` computes on that GPU, as in `matmul`.
 
@@ -199,6 +203,8 @@ def add(
     >>> add([1, 5], [3, 2], "max_plus")
     array([3., 5.])
     """
+    if threads is not None:
+        check_threads(threads)
     semiring = as_semiring(semiring)
     return _entrywise("add", semiring, A, B, out, check, device)
 
@@ -211,6 +217,7 @@ def multiply(
     *,
     out: Any = None,
     check: bool = True,
+    threads: int | None = None,
     device: Any = None,
 ) -> Any:
     """Return A ⊗ B entry by entry, for operands of shapes that broadcast.
@@ -227,6 +234,8 @@ def multiply(
         An array of the result's shape and dtype, for the result. It may be an operand.
     check : bool, default True
         Scan every entry for NaN and the domain, as in `matmul`.
+    threads : int, optional
+        The number of threads, by default that of `get_threads`. One thread computes, because memory bounds the time.
     device : str, optional
         ``"cuda"`` or ``"cuda:1"`` computes on that GPU, as in `matmul`.
 
@@ -247,6 +256,8 @@ def multiply(
     >>> multiply([[1, float("inf")]], 4, "min_plus")
     array([[ 5., inf]])
     """
+    if threads is not None:
+        check_threads(threads)
     semiring = as_semiring(semiring)
     return _entrywise("mul", semiring, A, B, out, check, device)
 
@@ -371,6 +382,7 @@ def reduce(
     *,
     keepdims: bool = False,
     check: bool = True,
+    threads: int | None = None,
     device: Any = None,
 ) -> Any:
     """Return the ⊕ of all entries, or along one or several axes.
@@ -387,6 +399,8 @@ def reduce(
         Keep the reduced axes with size 1, so that the result broadcasts against A.
     check : bool, default True
         Scan every entry for NaN and the domain, as in `matmul`.
+    threads : int, optional
+        The number of threads, by default that of `get_threads`. One thread computes, because memory bounds the time.
     device : str, optional
         ``"cuda"`` or ``"cuda:1"`` computes on that GPU, as in `matmul`.
 
@@ -421,6 +435,8 @@ def reduce(
     >>> reduce([[3, 1], [2, 5]], "min_plus"), reduce([[3, 1], [2, 5]], "max_plus", axis=0)
     (np.float64(1.0), array([3., 5.]))
     """
+    if threads is not None:
+        check_threads(threads)
     semiring = as_semiring(semiring)
     check_sum_laws(semiring)
     operand = as_array(A, semiring, device=device, check=check)

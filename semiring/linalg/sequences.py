@@ -31,6 +31,7 @@ from semiring.linalg.elementwise import identity, multiply, require_integer
 from semiring.linalg.products import demand_selective, matmul
 from semiring.linalg.ranges import may_wrap
 from semiring.namespaces import array_namespace, is_device_array
+from semiring.threads import check_threads
 
 __all__ = ["Chain", "arrange_chain", "check_lengths", "multi_dot", "scan"]
 
@@ -310,8 +311,9 @@ def arrange_chain(
         A = A if A.ndim == 2 else A[..., None, :, :]
         weights = None if weights is None else weights[..., None, :]
         lengths = None if lengths is None else lengths[..., None]
-    A = A[None] if A.ndim == 2 else xp.moveaxis(A, 0, -3)
-    weights = None if weights is None else xp.moveaxis(weights, 0, -2)
+    move_axis = getattr(xp, "movedim", None) or xp.moveaxis  # torch.func.vmap has no rule for torch.moveaxis
+    A = A[None] if A.ndim == 2 else move_axis(A, 0, -3)
+    weights = None if weights is None else move_axis(weights, 0, -2)
     chain = ChainArrays(A, x, weights, lengths)
     batches = chain.batches
     try:
@@ -359,6 +361,8 @@ def _build_chain(
     As: Any, x: Any, semiring: Semiring, weights: Any, lengths: Any, steps: Any, check: bool, threads: Any, device: Any
 ) -> tuple[Chain, np.dtype[Any]]:
     """Return the chain of the arguments of a public function, and the dtype of the results."""
+    if threads is not None:
+        check_threads(threads)
     named = {"As": As, "x": x, "weights": weights}
     named = {name: value for name, value in named.items() if value is not None}
     arrays = dict(zip(named, operands(semiring, device=device, check=check, **named), strict=True))

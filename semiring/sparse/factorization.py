@@ -21,7 +21,7 @@ from semiring.algebra.expressions.tree import float_limits, is_floating, is_half
 from semiring.algorithms.stars import divergence_error, warn_of_diverging_sum
 from semiring.arrays.encoding import check_entries, decode, encode, has_inner_zero, next_wider_integer, round_to_dtype
 from semiring.arrays.memory import demand_memory
-from semiring.arrays.operands import as_array, as_host_operand, as_output
+from semiring.arrays.operands import as_array, as_host_operand, as_output, check_flags
 from semiring.arrays.parts import to_host_array
 from semiring.arrays.scans import Scan, limits_of
 from semiring.arrays.vertices import Vertices
@@ -77,6 +77,7 @@ def factor(
     weight: str | Callable[[Any], Any] | None = None,
     directed: bool | None = None,
     columns: tuple[str, str] | None = None,
+    check: bool = True,
     threads: int | None = None,
     device: Any = None,
 ) -> Factor:
@@ -99,6 +100,9 @@ def factor(
         installed, else minimum degree.
     weight, directed, columns : optional
         How edges are read, as in `best_paths`.
+    check : bool, default True
+        Whether to warn of the "no edge" of another convention in a dense matrix (`SuspiciousWeightsWarning`). The
+        weights of edges are validated in any case, because their signs decide how the graph is eliminated.
     threads : int, optional
         The number of threads of this call and of the queries, by default `semiring.get_threads()` at each call.
     device : str, optional
@@ -157,7 +161,8 @@ def factor(
         raise no_star(algebra.name, ", and a factor needs one")
     count = None if threads is None else check_threads(threads)
     placement = select_placement(device)
-    edges = edges_of(A, algebra, reading=Reading(weight, directed, columns)).require_eliminable()
+    check_flags({"check": check})
+    edges = edges_of(A, algebra, reading=Reading(weight, directed, columns), check=check).require_eliminable()
     wide = isinstance(ordering, str) and ordering == "auto" and _has_wide_levels(edges)
     line, start = f"ordering {edges.pattern.n:,} vertices without small separators", perf_counter()
     if wide:

@@ -16,7 +16,8 @@ from semiring.algorithms.stars import divergence_error, warn_of_diverging_sum
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.encoding import check_entries, decode, encode, has_inner_zero, round_to_dtype, to_compute_dtype
 from semiring.arrays.labels import may_name_vertices
-from semiring.arrays.operands import as_host_operand, as_matrix, operands
+from semiring.arrays.operands import as_host_operand, as_matrix, check_flags, device_context, operands
+from semiring.arrays.parts import to_host_array
 from semiring.arrays.sparse import is_sparse
 from semiring.arrays.zero_conventions import warn_of_other_zeros
 from semiring.closures import closure, closure_of_rounded
@@ -39,6 +40,7 @@ from semiring.sparse.factorization import (
 )
 from semiring.sparse.numeric_factor import PivotError
 from semiring.sparse.path_counts import check_counts, needs_counts
+from semiring.sparse.placement import select_placement
 from semiring.sparse.symbolic_factor import analyse
 from semiring.threads import check_threads, get_threads
 
@@ -58,7 +60,9 @@ def fixed_point(
     weight: str | Callable[[Any], Any] | None = None,
     directed: bool | None = None,
     columns: tuple[str, str] | None = None,
+    check: bool = True,
     threads: int | None = None,
+    device: Any = None,
 ) -> Array:
     """Return the least solution of x = A ⊗ x ⊕ b, which is A* ⊗ b.
 
@@ -77,8 +81,14 @@ def fixed_point(
         Solve x = x ⊗ A ⊕ b instead.
     weight, directed, columns : optional
         How edges are read, as in `best_paths`.
+    check : bool, default True
+        Whether to warn of the "no edge" of another convention in a dense matrix (`SuspiciousWeightsWarning`). The
+        entries are validated in any case, because their signs decide how the system is solved.
     threads : int, optional
         The number of threads, by default `semiring.get_threads()`.
+    device : str, optional
+        ``"cuda"`` or ``"cuda:1"`` computes on that GPU, and copies the solution back. There the closure of a dense A is
+        computed. An acyclic A that lists edges is swept on the host.
 
     Returns
     -------
@@ -111,27 +121,35 @@ def fixed_point(
     """
     algebra = as_semiring(semiring_of(A, semiring))
     count = get_threads() if threads is None else check_threads(threads)
+    check_flags({"check": check})
+    gpu = None if device in (None, "cpu") else device
+    with device_context((), gpu):  # DeviceError if there is no such GPU
+        pass
     A, reading = open_graph(A, algebra, Reading(weight, directed, columns), sparse=True)
     if may_name_vertices(A) or is_sparse(A):
-        edges = edges_of(A, algebra, reading=reading).require_eliminable()
+        edges = edges_of(A, algebra, reading=reading, check=check).require_eliminable()
         pattern = edges.pattern
         order = elimination_trees.topological_order(pattern.starts, pattern.indices)
         if order.size == pattern.n or needs_counts(algebra, edges.values.dtype):
             return _sweep_acyclic(edges, order, b, algebra, transpose)
         _require_star(algebra)
-        return np.asarray(Factor(algebra, edges, analyse(pattern), count).solve(b, transpose=transpose))
+        solution = Factor(algebra, edges, analyse(pattern), count, select_placement(gpu)).solve(b, transpose=transpose)
+        return np.asarray(to_host_array(solution))
     array = A.unpack() if isinstance(A, BitMatrix) else A
     array = array if directed is not False else symmetrize(as_matrix(array, algebra, square=True), algebra)
     matrix, right = operands(algebra, A=as_host_operand(array), b=as_host_operand(b, "b"))
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise square_error(matrix.shape)
     _check_shape(right, len(matrix))
-    warn_of_other_zeros(matrix, algebra)
+    if check:
+        warn_of_other_zeros(matrix, algebra)
     _require_star(algebra)
     if needs_counts(algebra, matrix.dtype):
         edges = edges_of(matrix, algebra, check=False)
         order = elimination_trees.topological_order(edges.pattern.starts, edges.pattern.indices)
         return _sweep_acyclic(edges, order, right, algebra, transpose)
+    if gpu is not None:
+        return _solve_by_closure(matrix, right, algebra, transpose, count, gpu)
     return _solve_dense(matrix, right, algebra, transpose, count)
 
 
@@ -155,9 +173,7 @@ def _solve_dense(A: Array, b: Array, semiring: Semiring, transpose: bool, thread
     signed = semiring.tropical is not None and is_floating(A.dtype) and not scan.nonnegative
     if signed or (transpose and not semiring.commutative):
         D = closure_of_rounded(to_compute_dtype(A, semiring), semiring, A.dtype, threads=threads)
-        X = to_compute_dtype(matrix, semiring)
-        product = matmul(X.T, D, semiring).T if transpose else matmul(D, X, semiring)
-        return np.asarray(round_to_dtype(product, A.dtype)).reshape(b.shape)
+        return _apply_closure(D, matrix, semiring, transpose, A.dtype, threads).reshape(b.shape)
     more = int(largest_magnitude(b, other)) if has_inner_zero(semiring, A.dtype) else 0
     inner = choose_work_dtype(semiring, A.dtype, n, largest_magnitude(A, scan), more)
     plan = make_plan(semiring, inner, nonnegative=scan.nonnegative and other.nonnegative, threads=threads)
@@ -170,6 +186,23 @@ def _solve_dense(A: Array, b: Array, semiring: Semiring, transpose: bool, thread
     if adds_products(semiring) and n:
         warn_of_diverging_sum(semiring, work, nonnegative=bool(scan.low >= 0))
     return np.asarray(decode(X, semiring, A.dtype)).reshape(b.shape)
+
+
+def _apply_closure(
+    D: Array, X: Array, semiring: Semiring, transpose: bool, dtype: Any, threads: int, device: Any = None
+) -> Array:
+    """Return D ⊗ X, or with ``transpose`` (Xᵀ ⊗ D)ᵀ, rounded to ``dtype``."""
+    wide = to_compute_dtype(X, semiring)
+    left, right = (wide.T, D) if transpose else (D, wide)
+    product = matmul(left, right, semiring, threads=threads, device=device)
+    return np.asarray(round_to_dtype(product.T if transpose else product, dtype))
+
+
+def _solve_by_closure(A: Array, b: Array, semiring: Semiring, transpose: bool, threads: int, device: Any) -> Array:
+    """Solve with a dense matrix by its closure on a GPU."""
+    check_entries(b, semiring, "b")
+    D = closure(A, semiring, threads=threads, device=device)
+    return _apply_closure(D, as_columns(b), semiring, transpose, A.dtype, threads, device).reshape(b.shape)
 
 
 def _sweep_acyclic(edges: SparseEntries, order: Array, b: Any, semiring: Semiring, transpose: bool) -> Array:

@@ -360,3 +360,20 @@ def test_a_question_without_a_default_is_not_asked_where_nobody_may_wait(registe
     assert answers == [True, True, False]
     sr.closure(graph, check=False)  # nothing is waited for on the host
     assert answers == [True, True, False, False]
+
+
+def test_results_that_would_be_ignored_are_refused():
+    """A rule must return an answer, and a method must write to the matrix."""
+    A = np.ones((3, 3))
+    sr.extend.register_rule(lambda recorder, draft: None)
+    try:
+        with pytest.raises(sr.MethodError, match=r"the rule '<lambda>' returned None: return NotApplicable\(reason\)"):
+            sr.closure(A)
+    finally:
+        sr.extend.unregister_rule("<lambda>")
+    sr.extend.register_method("apart", lambda engine, A: A.copy())
+    try:
+        with pytest.raises(sr.MethodError, match=r"the method 'apart' returned a ndarray, .* closes A in place"):
+            sr.closure(A, method="apart")
+    finally:
+        sr.extend.unregister_method("apart")

@@ -568,3 +568,12 @@ def test_halves_whose_cycles_gain_by_rounding_alone_have_gradients(rng, dtype, n
     assert wanted.grad.dtype == dtype
     flow = wanted.grad.sum(1) - wanted.grad.sum(0)
     assert flow.tolist() == [1, 0, 0, -1, 0, 0]
+
+
+def test_sequences_of_stacks_under_vmap():
+    A, x, w = torch.rand(3, 4, 5, 2, 2), torch.rand(3, 5, 2), torch.rand(3, 4, 5, 2)
+    for function in (differentiable.multi_dot, differentiable.scan):
+        call = lambda A, x, w, function=function: function(A, x, "log_plus", weights=w)  # noqa: E731
+        expected = torch.stack([call(*each) for each in zip(A, x, w, strict=True)])
+        torch.testing.assert_close(torch.func.vmap(call)(A, x, w), expected)
+        assert torch.func.vmap(function)(A).shape[0] == 3

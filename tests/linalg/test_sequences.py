@@ -210,3 +210,12 @@ def test_errors_name_what_is_wrong(rng):
     w[1, 2] = np.nan
     with pytest.raises(DomainError, match=r"weights\[1, 2\] is nan"):
         sr.multi_dot(A, x, weights=w)
+
+
+def test_lists_of_integers_keep_their_dtype():
+    A = np.array([[2**53 + 1, 0], [0, 1]])
+    for call in (lambda X: sr.multi_dot(X, semiring="plus_times"), lambda X: sr.reduce(X, "plus_times", 0)):
+        for X in ([A, A[::-1] % 5], [[A], [A[::-1] % 5]]):
+            found, expected = call(X), call(np.array(X))
+            assert found.dtype == np.int64
+            np.testing.assert_array_equal(found, expected)

@@ -148,7 +148,7 @@ def test_public_docstrings_have_all_sections(page):
 def test_the_reference_shows_what_the_modules_export():
     """A name that a public module exports is on a page, there or where it is defined, so the test above reads it."""
     shown = {value for page in PAGES if has_libraries(page) for _, value in with_members(shown_on(page))}
-    modules = ["semiring", *(f"semiring.{name}" for name in dir(semiring) if name not in semiring.__all__)]
+    modules = ["semiring", *(f"semiring.{name}" for name in dir(semiring) if inspect.ismodule(getattr(semiring, name)))]
     assert len(modules) > 6
     assert [
         name for module in modules for name, value in with_members(exported_names(module)) if value not in shown

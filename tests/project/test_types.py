@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import operator
 import subprocess
 import sys
 import typing
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import semiring as sr
@@ -36,6 +38,9 @@ assert_type(sr.shortest_paths(A), sr.Paths)
 """
 
 
+REAL = np.ones((2, 2))
+BITS = np.array([[False, True], [False, False]])
+
 #: The names of the package, without the semirings of the catalogue.
 PUBLIC = """
 CATALOGUE METHODS BitMatrix Network Paths Semiring add as_network as_semiring best_paths closure condensation
@@ -48,6 +53,52 @@ widest_paths write zeros
 def test_the_public_names_are_these():
     assert sorted(sr.__all__) == sorted([*PUBLIC.split(), *sr.CATALOGUE])
     assert all(getattr(sr, name) is getattr(errors, name) for name in errors.__all__)
+
+
+#: A call of each function that computes.
+COMPUTING = {
+    "add": (REAL, REAL),
+    "best_paths": (BITS, "boolean"),
+    "closure": (BITS, "boolean"),
+    "einsum": ("ij,jk", REAL, REAL),
+    "factor": (BITS, "boolean"),
+    "fixed_point": (BITS, BITS, "boolean"),
+    "longest_paths": (np.full((2, 2), -np.inf),),
+    "matmul": (BITS, BITS, "boolean"),
+    "most_reliable_paths": (np.zeros((2, 2)),),
+    "multi_dot": (REAL[None],),
+    "multiply": (REAL, REAL),
+    "power": (BITS, 2, "boolean"),
+    "reduce": (BITS, "boolean"),
+    "scan": (REAL[None],),
+    "shortest_paths": (REAL,),
+    "transitive_closure": (BITS,),
+    "widest_paths": (REAL,),
+    "blas.axpy": (1.0, REAL, REAL),
+    "blas.dot": (REAL[0], REAL[0]),
+    "blas.gemm": (REAL, REAL),
+    "blas.gemv": (REAL, REAL[0]),
+    "blas.ger": (REAL[0], REAL[0]),
+}
+NOT_COMPUTING = """
+CATALOGUE METHODS BitMatrix Network Paths Semiring as_network as_semiring condensation transitive_reduction
+einsum_path get_threads identity pack
+profile read set_threads threads write zeros
+"""
+
+
+@pytest.mark.parametrize("name", COMPUTING)
+def test_every_function_that_computes_takes_the_common_options(name):
+    """It accepts ``threads``, ``check`` and ``device``, and refuses values that they cannot have."""
+    function, arguments = operator.attrgetter(name)(sr), COMPUTING[name]
+    function(*arguments, threads=1, check=True, device=None)
+    for option, wrong in (("threads", 0), ("check", "no"), ("device", "no such GPU")):
+        with pytest.raises((TypeError, ValueError, sr.SemiringError), match=f"{option}|no such GPU|GPU"):
+            function(*arguments, **{option: wrong})
+
+
+def test_no_function_that_computes_is_missing():
+    assert {*PUBLIC.split(), *(f"blas.{name}" for name in sr.blas.__all__)} == {*COMPUTING, *NOT_COMPUTING.split()}
 
 
 def test_only_public_names_are_listed():
