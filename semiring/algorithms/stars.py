@@ -195,7 +195,7 @@ def _warn_of_lost_digits(semiring: Semiring, D: Any) -> None:
     loops, n = D.diagonal(0, -2, -1).reshape(-1), D.shape[-1]
     epsilon = float(float_limits(D.dtype).eps)
     index = int(loops.argmax())
-    loop = float(loops[index])
+    loop = loops[index].item()
     if loop > epsilon**-0.5:
         warnings.warn(
             f"the closure of {matrix_name('this matrix')} loses more than half of the digits of {D.dtype} in "

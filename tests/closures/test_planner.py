@@ -247,6 +247,7 @@ def test_what_drafts_state_is_true_after_every_rule(rng, monkeypatch, plus, case
 
 
 @pytest.mark.full
+@pytest.mark.filterwarnings("ignore:entries of A:semiring.errors.SuspiciousWeightsWarning")
 def test_what_drafts_state_on_a_device(rng, monkeypatch):
     """Drafts for a device close whole numbers in narrower integers, and floats in their order as integers.
 

@@ -203,16 +203,16 @@ def test_a_multiply_add_rounds_once_only_where_the_semiring_says_so():
 @pytest.mark.timeout(60)  # LLVM moved constants in front of the repetition of an entry, and back, without end
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "bool"])
 @pytest.mark.parametrize(
-    ("add", "mul", "zero"),
+    ("add", "mul", "zero", "one"),
     [
-        ("x ^ y ^ 1", "((x ^ 1) & (y ^ 1)) ^ 1", "1"),
-        ("x | y", "((x ^ 1) | ~y) & (x | 1)", "0"),
-        ("x & y", "(x | y ^ 1) ^ (y & ~x)", "~0"),
+        ("x ^ y ^ 1", "((x ^ 1) & (y ^ 1)) ^ 1", "1", "0"),
+        ("x | y", "((x ^ 1) | ~y) & (x | 1)", "0", "~0"),
+        ("x & y", "(x | y ^ 1) ^ (y & ~x)", "~0", "0"),
     ],
 )
-def test_narrow_tiles_with_constants_compile(monkeypatch, rng, dtype, add, mul, zero):
+def test_narrow_tiles_with_constants_compile(monkeypatch, rng, dtype, add, mul, zero, one):
     monkeypatch.setenv("SEMIRING_NUMPY_SECONDS", "0")
-    semiring = sr.Semiring("bits", add, mul, zero, "~0", dtypes=[dtype])
+    semiring = sr.Semiring("bits", add, mul, zero, one, dtypes=[dtype])
     with warnings.catch_warnings(action="ignore", category=sr.errors.AlgebraWarning):
         plan = make_plan(semiring, dtype)
     A, B = numbers(rng, dtype, 7, 9), numbers(rng, dtype, 9, 70)

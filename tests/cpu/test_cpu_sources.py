@@ -219,7 +219,7 @@ def test_every_module_with_kernels_is_walked():
     assert len(kernels()) > 150
     found = set().union(*(each.modules for each in parts().values()))
     for name in (
-        "codegen.memory",
+        "codegen.memory_intrinsics",
         "codegen.exponential_sums",
         "codegen.lowering",
         "codegen.scalars",

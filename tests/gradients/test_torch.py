@@ -316,7 +316,7 @@ def test_signs_mix_and_a_negative_cycle_is_an_error():
     differentiable.closure(A)[0, 2].backward()
     assert A.grad.tolist() == [[0, 0, 1], [0, 0, 0], [0, 0, 0]]
     with pytest.raises(NegativeCycleError) as caught:
-        differentiable.closure(torch.tensor([[INF, -1.0], [0.5, INF]], requires_grad=True))
+        differentiable.closure(torch.tensor([[INF, -1.5], [0.5, INF]], requires_grad=True))
     assert sorted(caught.value.cycle) == [0, 1]
 
 

@@ -47,6 +47,9 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
     )
     device = property(lambda self: types.SimpleNamespace(id=0))
 
+    def diagonal(self, *axes: int) -> Array:
+        return Array(self.values.diagonal(*axes))
+
     def fill_bytes(self, byte: int, count: int) -> None:
         self.values.reshape(-1).view(np.uint8)[:count] = byte
 

@@ -63,13 +63,15 @@ class Laws:
 @lru_cache(maxsize=256)
 def laws_of(semiring: Semiring) -> Laws | None:
     """Return the laws that the truth tables give, or None if they break a law or bool is not in the domain."""
-    if not semiring.supports(np.bool_) or not semiring.annihilates:
+    if not semiring.supports(np.bool_):
         return None
     zero = int(semiring.zero_for(np.bool_))
     one = 1 - zero
     add = [truth_table(semiring.add.expression, ("x", "y")) >> row & 1 for row in range(4)]  # row x + 2·y
-    product = truth_table(semiring.mul.expression, ("x", "y")) >> 3 * one & 1  # of 1̄ and 1̄; with 0̄ it is 0̄
-    if add[3 * zero] != zero or add[1] != one or add[2] != one or product != one:
+    mul = [truth_table(semiring.mul.expression, ("x", "y")) >> row & 1 for row in range(4)]
+    if add[3 * zero] != zero or add[1] != one or add[2] != one:
+        return None
+    if mul[3 * one] != one or not mul[1] == mul[2] == mul[3 * zero] == zero:
         return None
     return Laws(exclusive=add[3 * one] == zero, flip=_ALL * zero)
 

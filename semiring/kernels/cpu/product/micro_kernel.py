@@ -141,10 +141,12 @@ class _TileBuilder:
 
         On AVX-512 LLVM would choose vbroadcastss for floats, which occupies a floating-point pipe on Zen 4.
         vpbroadcastd from memory has an identical result and occupies no such pipe. So this instruction is written as
-        assembly.
+        assembly. A narrow element is repeated to four bytes in A. LLVM's passes would move a constant of the product
+        before its repetition, and its code generator moves it back, without end: assembly, or an opaque copy,
+        separates them.
         """
         b, bits = self.builder, 8 * max(self.element.size, LANE_BYTES)
-        if self.target.has_avx512 and self.element.is_floating:
+        if self.target.has_avx512 and (self.element.is_floating or self.element.size < LANE_BYTES):
             letter = {32: "d", 64: "q"}[bits]
             kind = ir.VectorType(ir.IntType(bits), 512 // bits)
             operands = [address, *([b.mul(ir.Constant(I64, row), self.arguments["a_row"])] if row else [])]
