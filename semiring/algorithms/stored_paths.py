@@ -13,8 +13,9 @@ edge that changes the distance, or to t. It reads column t of D once, and a row 
 Where rounding hides the tight edge, or the edges do not add up to the distance, `follow_edges` returns None. The caller
 then searches the whole row (`nearest_tree`, O(n²)).
 
-Cost for n = 32,768 in float32, on two cores and an NVMe disk with an empty page cache, 2026-11-28: 1 to 6 ms and 1 to
-9 MiB a step of a path through a grid, and 0.2 to 0.7 s a path. A row of 128 KiB takes 2 ms, a column 1.8 s.
+Cost for n = 32,768 in float32, on two cores and an NVMe disk with an empty page cache, 2026-11-28: 1 to 10 ms and 1 to
+10 MiB a step of a path through a grid, and 0.2 to 0.7 s a path. A row of 128 KiB takes 2 ms, a column 1.8 s: so a path
+over edges that may leave the distance as it is takes more than 2 s.
 """
 
 from __future__ import annotations
