@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import isinf
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -42,12 +42,10 @@ from semiring.linalg.dispatch import (
 from semiring.linalg.elementwise import scaled_sum
 from semiring.linalg.products import matmul
 from semiring.linalg.ranges import demand_range, magnitudes, may_wrap, scanned_magnitude
-from semiring.namespaces import array_namespace, is_device_array
+from semiring.namespaces import Array, array_namespace, is_device_array
 from semiring.threads import check_threads
 
 __all__ = ["axpy", "dot", "gemm", "gemv", "ger"]
-
-Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 
 def _resolve_semiring(operand: Any, name: str, semiring: Semiring | str | None) -> Semiring:
@@ -485,7 +483,7 @@ def _compute_gemm(
     names: str = "ABC",
     *,
     may_cross_memory: bool = False,
-) -> Array:
+) -> Any:
     """Return (α ⊗ A ⊗ B) ⊕ (β ⊗ C) of arrays of one dtype. α and β are 1̄ if they are None, and C is 0̄ if it is None.
 
     ``may_cross_memory``: whether the target may be in another memory than the operands.
@@ -549,7 +547,7 @@ def _shift_scan(scan: Scan, scalar: Any) -> Scan:
     return Scan(scan.low + int(scalar), scan.high + int(scalar), scan.has_zero)
 
 
-def _scale(semiring: Semiring, array: Array, scalar: Any, scan: Scan, code: Encoding | None) -> Array:
+def _scale(semiring: Semiring, array: Array, scalar: Any, scan: Scan, code: Encoding | None) -> Any:
     """Return ``scalar`` ⊗ array in the kernels' encoding, where a zero stays a zero if the semiring annihilates.
 
     None stands for 1̄.

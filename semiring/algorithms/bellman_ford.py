@@ -17,9 +17,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from semiring.algorithms.potentials.tropical_weights import Weights
-from semiring.algorithms.views import Array
 from semiring.kernels.contract import PassKernels
-from semiring.namespaces import array_namespace
+from semiring.namespaces import Array, array_namespace
 
 __all__ = ["Labels", "Sweeps", "bellman_ford", "find_cycle", "raise_by_margin", "sweep_lengths"]
 
@@ -78,7 +77,7 @@ def find_cycle(predecessors: Array) -> list[int]:
 class Labels:
     """Labels (n,) on the host, which a function that relaxes edges improves in place."""
 
-    def __init__(self, labels: Array, relax: Callable[[Array], tuple[Array, Array]], is_better: Any = np.less) -> None:
+    def __init__(self, labels: Array, relax: Callable[[Any], tuple[Array, Array]], is_better: Any = np.less) -> None:
         """Store the labels, and the function that relaxes edges.
 
         ``relax(tails)`` receives the vertices that improved last, at first all of them. It returns for every vertex the
@@ -107,7 +106,7 @@ def sweep_lengths(
     passes: PassKernels | None = None,
     margin: float = 0.0,
     predecessors: Array | None = None,
-) -> Array:
+) -> Any:
     """Return the lengths min(h[j], min over i of h[i] + w[i, j]), (n,), after one sweep over a dense matrix.
 
     The result is a new array on the device of the matrix. h (n,) are the lengths before the sweep. Each counts as

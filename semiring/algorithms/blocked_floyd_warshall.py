@@ -47,10 +47,10 @@ import numpy as np
 
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.schedule import schedule_for
-from semiring.algorithms.views import WORD, Array, columns_of, zero_item
+from semiring.algorithms.views import WORD, columns_of, zero_item
 from semiring.kernels.engine import Engine, StreamLanes, split_range
 from semiring.kernels.machines import closure_speed
-from semiring.namespaces import array_namespace
+from semiring.namespaces import Array, array_namespace
 
 __all__ = ["Elimination", "Range", "Rows", "blocked_floyd_warshall", "workspace"]
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from semiring.algorithms.methods import Method
-from semiring.algorithms.views import Array
 from semiring.graphs.graph_structure import Structure
 from semiring.graphs.strongly_connected import edge_words, run_parallel, run_strips
 from semiring.kernels.engine import Engine
+from semiring.namespaces import Array
 
 if TYPE_CHECKING:  # the elimination loads the compiler, which small calls avoid
     from semiring.sparse.symbolic_factor import Pattern
@@ -104,7 +104,7 @@ def write_hops(weight: Any, no_edge: Any, pattern: Pattern | None, words: Any, D
         write_columns(t0, min(n, t0 + TARGETS * together))
 
 
-def _sort_by_degree(pattern: Pattern) -> tuple[Array, Array, Array, Array]:
+def _sort_by_degree(pattern: Pattern) -> tuple[Any, Any, Any, Any]:
     """Return the edge lists of a graph whose vertices are sorted by degree, the sorted vertices, and their numbers.
 
     Consecutive vertices then have loops of equal length, whose end the processor predicts.

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
-from semiring.algorithms.views import Array
 from semiring.arrays.scatter import add_duplicates
 from semiring.kernels import backend_for
 from semiring.kernels.contract import KernelPlan, has_operation
@@ -23,7 +23,7 @@ from semiring.kernels.contract import KernelPlan, has_operation
 __all__ = ["Searches", "never_improves"]
 
 
-def never_improves(semiring: Semiring, weights: Array) -> bool:
+def never_improves(semiring: Semiring, weights: NDArray[Any]) -> bool:
     """Return whether ⊕ selects and 1̄ ⊕ w = 1̄ for every weight: then x ⊕ x ⊗ w = x ⊗ (1̄ ⊕ w) = x."""
     if not semiring.selective:
         return False
@@ -39,9 +39,9 @@ class Searches:
     """
 
     plan: KernelPlan  # the kernel plan, whose number of threads holds for every call
-    starts: Array  # (n + 1,) int64: the position of the first edge of each vertex
-    heads: Array  # (m,) int32
-    weights: Array  # (m,) of the plan's dtype, not better than 1̄, in the encoding of the kernels
+    starts: NDArray[Any]  # (n + 1,) int64: the position of the first edge of each vertex
+    heads: NDArray[Any]  # (m,) int32
+    weights: NDArray[Any]  # (m,) of the plan's dtype, not better than 1̄, in the encoding of the kernels
     is_reversed: bool = False
 
     @property
@@ -50,8 +50,13 @@ class Searches:
         return int(self.starts.size - 1)
 
     def search_table(
-        self, sources: Array, targets: Array | None = None, *, trees: bool = False, out: Array | None = None
-    ) -> tuple[Array, Array | None]:
+        self,
+        sources: NDArray[Any],
+        targets: NDArray[Any] | None = None,
+        *,
+        trees: bool = False,
+        out: NDArray[Any] | None = None,
+    ) -> tuple[NDArray[Any], NDArray[Any] | None]:
         """Return the best values (p, q) from each of p sources to each of q targets, 0̄ without a path.
 
         Without ``targets``, the targets are all vertices. ``out`` (p, q) in C order receives the values. Its dtype may
@@ -72,7 +77,9 @@ class Searches:
                 before[i : i + 1] = tree
         return values, before if trees else None
 
-    def search_near(self, sources: Array, limit: Any, targets: Array | None = None) -> tuple[Array, Array, Array]:
+    def search_near(
+        self, sources: NDArray[Any], limit: Any, targets: NDArray[Any] | None = None
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Return the targets within a limit of each source as compressed rows: starts, heads and values.
 
         Without ``targets``, the targets are all vertices. The cost is that of the vertices within the limit.
@@ -96,7 +103,7 @@ class Searches:
     def _graph(self) -> tuple[Any, ...]:
         return self.starts, self.heads, self.weights, self.is_reversed
 
-    def _search_by_sweeps(self, source: int) -> tuple[Array, Array]:
+    def _search_by_sweeps(self, source: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return labels (n,) and predecessors by Bellman-Ford, for a backend without a search kernel."""
         semiring, order = self.plan.semiring, np.argsort(self.heads, kind="stable")
         tails = np.repeat(np.arange(self.n), np.diff(self.starts))[order]

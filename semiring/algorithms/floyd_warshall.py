@@ -15,9 +15,9 @@ It computes neither A⁺ (see `irreflexive_closure`) nor predecessors (see `pred
 from __future__ import annotations
 
 from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
-from semiring.algorithms.views import Array
 from semiring.errors import AlgebraError
 from semiring.kernels.engine import Engine
+from semiring.namespaces import Array
 
 __all__ = ["floyd_warshall"]
 

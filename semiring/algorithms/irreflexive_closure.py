@@ -18,12 +18,12 @@ from __future__ import annotations
 from typing import Any
 
 from semiring.algorithms.packed_bits import set_cycles
-from semiring.algorithms.views import Array, columns_of
+from semiring.algorithms.views import columns_of
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.parts import pieces
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.engine import Engine
-from semiring.namespaces import array_namespace
+from semiring.namespaces import Array, array_namespace
 
 __all__ = ["add_cycles", "close_loops", "irreflexive_product", "make_irreflexive", "make_irreflexive_from_loops"]
 
@@ -53,7 +53,7 @@ def make_irreflexive_from_loops(engine: Engine, A: Array) -> None:
     make_irreflexive(engine.plan, A.diagonal().copy(), A)
 
 
-def close_loops(plan: KernelPlan, loops: Array) -> Array:
+def close_loops(plan: KernelPlan, loops: Array) -> Any:
     """Return the cycles (n,) that repeat the loops (n,) of A."""
     xp, star = array_namespace(loops), plan.semiring.star_expression
     stars = loops
@@ -76,7 +76,7 @@ def add_cycles(plan: KernelPlan, best: Array, outgoing: Array, incoming: Array, 
     return _fold(lambda x, y: add.evaluate({"x": x, "y": y}, plan.dtype, xp), best, terms)
 
 
-def _product(plan: KernelPlan, x: Array, y: Array) -> Array:
+def _product(plan: KernelPlan, x: Array, y: Array) -> Any:
     xp = array_namespace(x)
     product = plan.semiring.mul.expression.evaluate({"x": x, "y": y}, plan.dtype, xp)
     return xp.where((x == plan.zero) | (y == plan.zero), plan.zero, product)

@@ -18,6 +18,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from semiring.algebra.catalogue import max_plus, min_plus
 from semiring.algebra.expressions.tree import is_floating
@@ -26,7 +27,6 @@ from semiring.algorithms.dijkstra import Searches
 from semiring.algorithms.potentials.rounding import is_shift_accurate
 from semiring.algorithms.potentials.sweeps import cycle_error
 from semiring.algorithms.potentials.tropical_weights import check_range, roundings, weight_rounding
-from semiring.algorithms.views import Array
 from semiring.arrays.entries import check_entries
 from semiring.arrays.scans import unbounded_error
 from semiring.arrays.sparse import stored_entries
@@ -53,9 +53,9 @@ class SparseGraph:
     """The edges of a min-plus graph, sorted by head, without parallel edges, and with weights in float64."""
 
     n: int
-    tails: Array
-    heads: Array
-    weights: Array
+    tails: NDArray[Any]
+    heads: NDArray[Any]
+    weights: NDArray[Any]
     sign: int
     epsilon: float  # relative rounding of a weight, or 0 if all weights are whole numbers
     is_reversed: bool = False  # whether the edges are the reversed edges of the caller
@@ -66,7 +66,9 @@ def sparse_graph(matrix: Any, sign: int, rounded_to: Any = None) -> SparseGraph:
     return edge_graph(matrix.shape[0], *stored_entries(matrix), sign, rounded_to)
 
 
-def edge_graph(n: int, tails: Array, heads: Array, entries: Array, sign: int, rounded_to: Any = None) -> SparseGraph:
+def edge_graph(
+    n: int, tails: NDArray[Any], heads: NDArray[Any], entries: NDArray[Any], sign: int, rounded_to: Any = None
+) -> SparseGraph:
     """Return the graph of n vertices with these edges, where only the best of parallel edges remains.
 
     ``tails``, ``heads`` and ``entries`` (m,) are the ends and the weights of the edges. ``rounded_to`` is the dtype to
@@ -95,7 +97,7 @@ def edge_graph(n: int, tails: Array, heads: Array, entries: Array, sign: int, ro
     return SparseGraph(n, tails, heads, weights, sign, epsilon)
 
 
-def graph_potentials(graph: SparseGraph, dtype: np.dtype[Any]) -> Array | None:
+def graph_potentials(graph: SparseGraph, dtype: np.dtype[Any]) -> NDArray[Any] | None:
     """Return potentials h (n,) float64 under which no edge is negative, for distances of ``dtype``.
 
     The result is None if the weights differ so much in size that the rounding of potentials would drown a weight
@@ -112,7 +114,7 @@ def graph_potentials(graph: SparseGraph, dtype: np.dtype[Any]) -> Array | None:
     return h if not graph.epsilon or is_shift_accurate(h, sizes.min(initial=np.inf, where=sizes > 0)) else None
 
 
-def make_searches(graph: SparseGraph, h: Array, threads: int | None = None) -> Searches:
+def make_searches(graph: SparseGraph, h: NDArray[Any], threads: int | None = None) -> Searches:
     """Return the edges for Dijkstra's algorithm, with the weights max(w[i, j] + h[i] - h[j], 0), for h (n,)."""
     order = np.argsort(graph.tails, kind="stable")  # the heads of each tail stay sorted
     tails, heads = graph.tails[order], graph.heads[order]
@@ -122,7 +124,7 @@ def make_searches(graph: SparseGraph, h: Array, threads: int | None = None) -> S
     return Searches(plan, starts, heads.astype(np.int32), reduced)
 
 
-def johnson(graph: SparseGraph, h: Array, out: Array, *, reflexive: bool = True, progress: Any = None) -> None:
+def johnson(graph: SparseGraph, h: NDArray[Any], out: Any, *, reflexive: bool = True, progress: Any = None) -> None:
     """Write all distances into out (n, n), with the sign applied; h (n,) are `graph_potentials`."""
     n, sign, own = graph.n, graph.sign, make_searches(graph, h)
     step, has_potentials = max(1, _ENTRIES // max(1, n)), bool(h.any())
@@ -147,7 +149,7 @@ def johnson(graph: SparseGraph, h: Array, out: Array, *, reflexive: bool = True,
             np.fill_diagonal(out, sign * cycles)
 
 
-def edge_potentials(graph: SparseGraph) -> Array:
+def edge_potentials(graph: SparseGraph) -> Any:
     """Return potentials h (n,) of a sparse graph, as `potentials.potentials` does, by sweeps over all edges at once.
 
     For a large graph, one pass in the order of the components comes first. In an acyclic graph, such as a plan, no
@@ -164,7 +166,7 @@ def edge_potentials(graph: SparseGraph) -> Array:
     raised = graph.weights + epsilon * np.abs(graph.weights)
     margin = 2 * float(np.finfo(np.float64).eps) if epsilon else 0.0
 
-    def relax(_: Array) -> tuple[Array, Array]:
+    def relax(_: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         candidates = raised + h[graph.tails] * (1 - margin)
         best, offered_by = np.full(graph.n, np.inf), np.full(graph.n, -1)
         best[into] = np.minimum.reduceat(candidates, first)
@@ -189,14 +191,14 @@ def edge_potentials(graph: SparseGraph) -> Array:
     return h
 
 
-def _topological_components(graph: SparseGraph) -> Array:
+def _topological_components(graph: SparseGraph) -> NDArray[Any]:
     """Return the strong component of each vertex (n,), numbered so that edges lead to equal or higher numbers."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
     edges = coo_array((np.ones(graph.tails.size, np.int8), (graph.tails, graph.heads)), shape=(graph.n, graph.n))
     count, label = connected_components(edges, connection="strong")
-    numbers: Array = count - 1 - label  # SciPy numbers a component after all components that it reaches
+    numbers: NDArray[Any] = count - 1 - label  # SciPy numbers a component after all components that it reaches
     return numbers
 
 

@@ -23,12 +23,11 @@ import numpy as np
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.bellman_ford import sweep_lengths
 from semiring.algorithms.potentials.tropical_weights import Weights
-from semiring.algorithms.views import Array
 from semiring.arrays.encoding import inner_zero
 from semiring.arrays.parts import pieces, to_host_array
 from semiring.kernels import backend_for
 from semiring.kernels.contract import PassKernels
-from semiring.namespaces import array_namespace
+from semiring.namespaces import Array, array_namespace
 
 __all__ = ["find_narrow_dtype"]
 

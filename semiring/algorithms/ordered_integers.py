@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra import Semiring
-from semiring.algorithms.views import Array
 from semiring.arrays.float_order import flip_negative_bits
 from semiring.arrays.parts import pieces
 from semiring.kernels import backend_for
-from semiring.namespaces import array_namespace
+from semiring.namespaces import Array, array_namespace
 
 __all__ = ["has_integer_order", "has_min_and_max", "map_in_order"]
 

@@ -6,12 +6,14 @@ a recursion that splits at multiples of 32 works on the words in place. Cost: O(
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from semiring.algebra import Semiring
-from semiring.algorithms.views import WORD, Array
+from semiring.algorithms.views import WORD
 from semiring.arrays.bits import BitMatrix
-from semiring.namespaces import array_namespace
+from semiring.namespaces import Array, array_namespace
 
 __all__ = ["clear_tail", "diagonal_bits", "set_cycles"]
 
@@ -24,7 +26,7 @@ def clear_tail(semiring: Semiring, packed: BitMatrix) -> None:
         packed.words[:, -1] &= packed.tail
 
 
-def diagonal_bits(packed: BitMatrix) -> Array:
+def diagonal_bits(packed: BitMatrix) -> Any:
     """Return the diagonal (n,) of a packed matrix, as bool."""
     vertices = array_namespace(packed.words).arange(packed.shape[0])
     bits = packed.words[vertices, vertices // WORD] >> (vertices % WORD).astype(np.uint32)

@@ -85,7 +85,7 @@ def predecessors(backend: Backend, plan: KernelPlan, D: Array, weights: Array) -
     return _search_mixed_signs(backend, plan, D, weights, tolerance)
 
 
-def _search(backend: Backend, plan: KernelPlan, D: Array, weights: Array, tolerance: Tolerance) -> Array:
+def _search(backend: Backend, plan: KernelPlan, D: Any, weights: Any, tolerance: Tolerance) -> Array:
     """Compute predecessors by the backend's search kernel, or by `reference_predecessors` where it has none."""
     search = backend.capabilities.paths
     if search is not None and D.size:
@@ -97,7 +97,7 @@ def _search(backend: Backend, plan: KernelPlan, D: Array, weights: Array, tolera
     return result
 
 
-def _search_mixed_signs(backend: Backend, plan: KernelPlan, D: Array, weights: Array, tolerance: Tolerance) -> Array:
+def _search_mixed_signs(backend: Backend, plan: KernelPlan, D: Any, weights: Any, tolerance: Tolerance) -> Array:
     """Compute `predecessors` of distances that potentials have shifted, in the original weights (docs/rounding.md).
 
     The tolerance is in units of the largest distance. If it may exceed some edge, each path is added up and compared in
@@ -169,7 +169,7 @@ def reference_predecessors(plan: KernelPlan, D: Array, weights: Array, tolerance
     return pred
 
 
-def path_sums(plan: KernelPlan, weights: Array, pred: Array, source: int) -> Array:
+def path_sums(plan: KernelPlan, weights: Array, pred: Array, source: int) -> Any:
     """Return the sums of the weights along the paths of a tree from the ``source``, (n,), 0̄ without a path.
 
     Floats are added in float64 or wider. Raises `RuntimeError` where pred (n,) is no tree with that root.

@@ -9,9 +9,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semiring.algebra import Semiring
-from semiring.algorithms.views import WORD, Array
+from semiring.algorithms.views import WORD
 from semiring.kernels.contract import Backend, Capabilities, ClosureKernels, KernelPlan
 from semiring.kernels.engine import Engine
+from semiring.namespaces import Array
 
 __all__ = ["Progress", "ReportingEngine", "as_progress", "total_pairs"]
 

@@ -14,16 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from semiring.algorithms.methods import Method
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.triangular import close_in_order, find_order
-from semiring.algorithms.views import Array
 from semiring.graphs.strongly_connected import Components, run_parallel, run_strips
 from semiring.kernels.contract import GraphKernels
 from semiring.kernels.engine import Engine
+from semiring.namespaces import Array
 
 __all__ = ["purdom_method", "triangular_method"]
 
@@ -66,7 +67,7 @@ def _cubic_pairs(n: int, width: int) -> int:
     return n * n * width
 
 
-def _close_by_joins(components: Components, threads: int, engine: Engine, words: Array, A: Array) -> None:
+def _close_by_joins(components: Components, threads: int, engine: Engine, words: Any, A: Array) -> None:
     n, width = words.shape
     dual = bool(engine.plan.zero)
     if components.lists is not None:

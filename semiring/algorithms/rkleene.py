@@ -22,8 +22,9 @@ zero-weight cycles negative (see `potentials`).
 from __future__ import annotations
 
 from semiring.algorithms.schedule import schedule_for
-from semiring.algorithms.views import WORD, Array, block, columns_of, has_diverged
+from semiring.algorithms.views import WORD, block, columns_of, has_diverged
 from semiring.kernels.engine import Engine
+from semiring.namespaces import Array
 
 __all__ = ["rkleene"]
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from semiring.algorithms.methods import Method
-from semiring.algorithms.views import Array
 from semiring.graphs.strongly_connected import run_strips
 from semiring.kernels.engine import Engine
+from semiring.namespaces import Array
 
 __all__ = ["SPANNING_TREE", "spanning_tree"]
 

@@ -18,12 +18,12 @@ from __future__ import annotations
 import numpy as np
 
 from semiring.algorithms.stars import vertex_without_star
-from semiring.algorithms.views import WORD, Array
+from semiring.algorithms.views import WORD
 from semiring.arrays.parts import any_true, pieces, to_host_array
 from semiring.errors import AlgebraError
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.engine import Engine
-from semiring.namespaces import array_namespace
+from semiring.namespaces import Array, array_namespace
 
 __all__ = ["max_pairs", "seed_diagonal", "squaring"]
 

@@ -9,10 +9,10 @@ The kernels do not close matrices of a ⊕ that is not idempotent, nor of packed
 
 from __future__ import annotations
 
-from semiring.algorithms.views import Array
 from semiring.errors import DeviceError
 from semiring.kernels.contract import missing_operations
 from semiring.kernels.engine import Engine
+from semiring.namespaces import Array
 
 __all__ = ["staged"]
 

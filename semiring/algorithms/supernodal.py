@@ -13,8 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from semiring.algorithms.methods import Method
-from semiring.algorithms.views import Array
 from semiring.kernels.engine import Engine
+from semiring.namespaces import Array
 
 if TYPE_CHECKING:  # the elimination loads the compiler, which small calls avoid
     from semiring.sparse.symbolic_factor import Analysis, FactorLayout

@@ -31,10 +31,11 @@ import numpy as np
 
 from semiring.algorithms.blocked_floyd_warshall import Range, blocked_floyd_warshall
 from semiring.algorithms.schedule import schedule_for
-from semiring.algorithms.views import WORD, Array
+from semiring.algorithms.views import WORD
 from semiring.graphs.strongly_connected import strong_components_of_sparse
 from semiring.kernels.contract import GraphKernels
 from semiring.kernels.engine import Engine
+from semiring.namespaces import Array
 
 __all__ = ["Order", "close_in_order", "find_order", "pivot_blocks"]
 

@@ -17,10 +17,9 @@ from typing import Any
 from semiring.algorithms.methods import Method
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.schedule import schedule_for
-from semiring.algorithms.views import Array
 from semiring.graphs.strongly_connected import as_unsigned, run_strips
 from semiring.kernels.engine import Engine, StreamLanes
-from semiring.namespaces import array_namespace
+from semiring.namespaces import Array, array_namespace
 
 __all__ = ["UNDIRECTED", "undirected"]
 

@@ -6,15 +6,15 @@ range of words. A pivot matrix P is never packed.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from semiring.kernels.contract import KernelPlan
+from semiring.namespaces import Array
 
 __all__ = ["WORD", "block", "columns_of", "has_diverged", "zero_item"]
 
-Array: TypeAlias = Any  # a 2-D array of the backend's device, or a view of one
 
 WORD = 32  # columns to a word of packed bits
 

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import cache
 from threading import Lock
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from semiring.advice import cuda_version, install_advice, option
 from semiring.arrays.tensors import gradients_error
 from semiring.errors import DeviceError, DTypeError
-from semiring.namespaces import is_device_array, library_of
+from semiring.namespaces import Array, is_device_array, library_of
 from semiring.profiling import describe_array, span
 
 __all__ = [
@@ -37,8 +37,6 @@ __all__ = [
     "single_device",
     "to_host",
 ]
-
-Array: TypeAlias = Any  # a CuPy array
 
 
 def load_cupy(purpose: str = "computing on a GPU") -> Any:
@@ -136,7 +134,7 @@ def single_device(device: Any) -> Any:
     return "cuda" if device == "cuda:*" else device[0] if isinstance(device, tuple | list) else device
 
 
-def as_cupy(x: Any, name: str = "A") -> Array:
+def as_cupy(x: Any, name: str = "A") -> Any:
     """Return an array of any library on a GPU as a CuPy array of the same memory.
 
     Work on it is ordered after the work that writes the array. Raises `TypeError` for a tensor that records gradients,
@@ -202,13 +200,13 @@ def are_disjoint(one: Array, other: Array) -> bool:
     return bool(first + one.nbytes <= second or second + other.nbytes <= first)
 
 
-def copy_to_device(array: np.ndarray[Any, Any]) -> Array:
+def copy_to_device(array: np.ndarray[Any, Any]) -> Any:
     """Return a copy of a NumPy array on the current GPU, in row-major order."""
     with span("transfer", "to the GPU", moved=2 * array.nbytes, array=describe_array(array)):
         return load_cupy().asarray(array, order="C")
 
 
-def to_host(array: Array) -> np.ndarray[Any, Any]:
+def to_host(array: Any) -> np.ndarray[Any, Any]:
     """Return a copy of a CuPy array in the memory of the host. Waits for the work that writes it."""
     with span("transfer", "to the host", moved=2 * array.nbytes, array=describe_array(array)):
         copy: np.ndarray[Any, Any] = array.get()

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from math import isinf
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from semiring.algebra.expressions.tree import is_half
 from semiring.arrays.entries import check_entries, check_operands
 from semiring.arrays.scans import PIECE, Scan, limits_of
 from semiring.errors import DomainError, DTypeError, IntegerOverflowError
-from semiring.namespaces import array_namespace, is_device_array
+from semiring.namespaces import Array, array_namespace, is_device_array
 
 __all__ = [
     "Encoding",
@@ -55,7 +55,6 @@ __all__ = [
     "to_compute_dtype",
 ]
 
-Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 # ------------------------------------------------------------------------------------------------- conversion of dtypes
 
@@ -69,7 +68,7 @@ def is_rounded(array: Array, semiring: Semiring) -> bool:
     return type(array) is np.ndarray and is_half(array.dtype) and semiring.supports(np.float32)
 
 
-def to_compute_dtype(array: Array, semiring: Semiring) -> Array:
+def to_compute_dtype(array: Array, semiring: Semiring) -> Any:
     """Return the array in the dtype in which sums of its entries are computed: float32 if the array `is_rounded`."""
     return array.astype(np.float32) if is_rounded(array, semiring) else array
 
@@ -95,7 +94,7 @@ def _infinite_values(semiring: Semiring, source: np.dtype[Any], target: np.dtype
     return tuple(pairs)
 
 
-def convert(array: Array, semiring: Semiring, dtype: Any, name: str = "A", *, check: bool = True) -> Array:
+def convert(array: Array, semiring: Semiring, dtype: Any, name: str = "A", *, check: bool = True) -> Any:
     """Return the array in another dtype, or the array itself if it has that dtype already.
 
     If the zero or the one of the semiring is ±∞, the extreme value of an integer dtype represents it. It becomes the
@@ -207,7 +206,7 @@ def _signed_range(scan: Scan, sign: int) -> tuple[int, int]:
     return (int(scan.low), int(scan.high)) if sign > 0 else (-int(scan.high), -int(scan.low))
 
 
-def encode(array: Array, semiring: Semiring, dtype: Any = None, *, out: Array | None = None) -> Array:
+def encode(array: Array, semiring: Semiring, dtype: Any = None, *, out: Array | None = None) -> Any:
     """Return the caller's integers in the kernels' encoding, in ``dtype`` (by default the array's own).
 
     The result is written into ``out``, which may be the array itself, or into a new array. The numbers must lie within
@@ -230,7 +229,7 @@ def encode(array: Array, semiring: Semiring, dtype: Any = None, *, out: Array | 
     return out
 
 
-def clamp(array: Array, bound: Any, is_minimum: bool, out: Array, sign: int = 1) -> None:
+def clamp(array: Any, bound: Any, is_minimum: bool, out: Any, sign: int = 1) -> None:
     """Write ``sign`` · min(array, bound) to ``out``, or ``sign`` · max(array, bound) unless ``is_minimum``.
 
     The array holds signed integers, or whole numbers in floats, in any shape; ``sign`` is 1 or -1. ``out`` has the same
@@ -294,7 +293,7 @@ def decode(
     return out
 
 
-def _select(target: Array, absent: Array, numbers: Array, is_largest: bool) -> None:
+def _select(target: Any, absent: Array, numbers: Any, is_largest: bool) -> None:
     """Write an extreme value of its dtype to ``target`` where ``absent``, and the numbers elsewhere.
 
     The extreme value is the largest if ``is_largest``, else the smallest. No entry has a branch, which would be

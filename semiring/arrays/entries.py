@@ -6,18 +6,17 @@ from collections.abc import Iterator, Mapping
 from functools import reduce
 from math import prod
 from operator import or_
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.arrays.scans import PIECE, Scan, ScanRule, limits_of, raise_for_entry, rule_for
 from semiring.errors import DomainError
-from semiring.namespaces import is_device_array
+from semiring.namespaces import Array, is_device_array
 
 __all__ = ["check_by_threads", "check_entries", "check_operands"]
 
-Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 _THREADED_BYTES = 1 << 28  # an array with fewer bytes is scanned by one thread
 _TASK_BYTES = 1 << 24  # the bytes of the part that one task scans
@@ -127,7 +126,7 @@ def _scan_tropical(array: Array, tropical: str) -> Scan:
     return Scan(low, high, has_zero, nonnegative=low >= 0 and not (has_zero and tropical == "max"))
 
 
-def _pieces(array: Array) -> Iterator[Array]:
+def _pieces(array: Any) -> Iterator[Array]:
     """Yield views of about `PIECE` bytes that cover the array once, in the order of its memory."""
     if array.nbytes <= PIECE:
         yield array if array.ndim else array.reshape(1)  # NumPy warns where the arithmetic of a number wraps

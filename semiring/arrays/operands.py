@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
 from math import prod
 from numbers import Complex, Number, Real
-from typing import Any, ParamSpec, TypeAlias, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from semiring.arrays.tensors import (
     tracer_error,
 )
 from semiring.errors import DeviceError, DTypeError, ShapeError, square_error
-from semiring.namespaces import array_namespace, is_device_array, is_traced, library_of
+from semiring.namespaces import Array, array_namespace, is_device_array, is_traced, library_of
 
 __all__ = [
     "as_array",
@@ -60,7 +60,6 @@ __all__ = [
     "store",
 ]
 
-Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
@@ -119,7 +118,7 @@ def _describe_operand(name: str, x: Any) -> str:
     return f"{name} is a {type(x).__module__}.{type(x).__qualname__}"
 
 
-def _as_dense(x: Any, semiring: Semiring, dtype: np.dtype[Any], name: str) -> Array:
+def _as_dense(x: Any, semiring: Semiring, dtype: np.dtype[Any], name: str) -> Any:
     """Return a result of `as_host_operand` as an array of ``dtype`` in native byte order."""
     if isinstance(x, np.ma.MaskedArray):
         result = np.array(convert(np.ma.getdata(x), semiring, dtype, name))
@@ -239,7 +238,7 @@ def operands(
     scalars: tuple[Any, ...] = (),
     check: bool = True,
     **arguments: Any,
-) -> list[Array]:
+) -> list[Any]:
     """Return the arguments as arrays of one dtype, in their order. An array is copied only if its dtype changes.
 
     ``scalars`` are numbers that only affect the promotion. The results are NumPy arrays, or CuPy arrays if the
@@ -288,7 +287,7 @@ def _read_operand(x: Any, name: str) -> Any:
     return as_cupy(x, name)
 
 
-def _to_device(array: Array) -> Array:
+def _to_device(array: Any) -> Any:
     """Return an array on the current GPU. A number remains a number of NumPy."""
     if is_device_array(array):
         return array
@@ -312,7 +311,7 @@ def _raise_for_mixed_memory(arguments: dict[str, Any]) -> None:
 
 def as_array(
     x: Any, semiring: Semiring, dtype: Any = None, *, name: str = "A", device: Any = None, check: bool = True
-) -> Array:
+) -> Any:
     """Return ``x`` as a NumPy array, or on a GPU a CuPy array, of a dtype on which the semiring is defined.
 
     It is the dtype of ``x``, or ``dtype``. Arrays of that dtype are returned themselves, even if they are read-only or
@@ -331,7 +330,7 @@ def as_matrix(
     square: bool = False,
     device: Any = None,
     check: bool = True,
-) -> Array:
+) -> Any:
     """Return ``x`` as `as_array` does, and raise `ShapeError` if it is not a matrix, or not ``square``."""
     array = as_array(x, semiring, dtype, name=name, device=device, check=check)
     if array.ndim != 2:
@@ -343,7 +342,7 @@ def as_matrix(
 
 def as_output(
     out: Any, shape: tuple[int, ...], dtype: np.dtype[Any], name: str = "out", *, like: Array | None = None
-) -> Array:
+) -> Any:
     """Return ``out`` as a writable view of ``shape`` and ``dtype``, a NumPy array or on a GPU a CuPy array.
 
     Raises `TypeError` for anything but an array, `ShapeError`, `DTypeError`, `ValueError` if it is read-only, and

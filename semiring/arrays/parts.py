@@ -7,15 +7,14 @@ need no case distinction between the host and a GPU.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from semiring.namespaces import array_namespace, is_device_array
+from semiring.namespaces import Array, array_namespace, is_device_array
 
 __all__ = ["any_true", "assign_where", "clear_zeros", "negate", "parts", "pieces", "to_host_array"]
 
-Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 _PIECE = 1 << 15  # entries of a part on the host, whose temporaries stay in the second-level cache
 # On a GPU, parts are larger, because every launch takes time. A few temporaries of 2²¹ entries in float64 fit the
@@ -76,7 +75,7 @@ def any_true(truths: Iterable[Array]) -> bool:
     return result is not None and bool(result)
 
 
-def clear_zeros(A: Array, out: Array) -> None:
+def clear_zeros(A: Any, out: Any) -> None:
     """Write A of floats, of any shape, to ``out`` with 0.0 for -0.0. ``out``, of the same dtype, may be A."""
     if is_device_array(A):
         from semiring.kernels.cuda.entries import entry_passes
@@ -96,6 +95,6 @@ def negate(A: Array, out: Array) -> None:
         array_namespace(A).subtract(A.dtype.type(0), A, out=out)
 
 
-def to_host_array(values: Array) -> Array:
+def to_host_array(values: Any) -> Any:
     """Return the values as a NumPy array. If they are on a device, the call waits for it."""
     return values.get() if is_device_array(values) else np.asarray(values)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import max_times, plus_times
 from semiring.algebra.expressions.tree import is_floating
 from semiring.errors import DomainError
-from semiring.namespaces import array_namespace
+from semiring.namespaces import Array, array_namespace
 
 __all__ = [
     "PIECE",
@@ -26,7 +26,6 @@ __all__ = [
     "unbounded_error",
 ]
 
-Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 # A scan reads the matrix in pieces that stay in the second-level cache. So the second reduction of a piece costs no
 # memory traffic, and a temporary is never larger than a piece.

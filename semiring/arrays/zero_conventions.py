@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from math import isinf
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.expressions.tree import is_floating
 from semiring.arrays.scans import PIECE, Scan
 from semiring.errors import SuspiciousWeightsWarning
+from semiring.namespaces import Array
 
 __all__ = [
     "stacklevel_of_caller",
@@ -33,7 +34,6 @@ __all__ = [
     "warn_of_percentages",
 ]
 
-Array: TypeAlias = Any
 
 _SAMPLE = 1 << 13  # the entries of a matrix that are examined, which takes 4 µs
 _VERTICES = 64  # the vertices of a matrix on a GPU that are copied to the host
@@ -131,7 +131,7 @@ def _may_list_edges(A: Array, zero: Any) -> bool:
     return bool(numbered and (ends[:, 0] != ends[:, 1]).all() and ((diagonal != 0) & (diagonal != zero)).any())
 
 
-def warn_of_other_zeros_on_device(A: Array, semiring: Semiring, scan: Scan) -> None:
+def warn_of_other_zeros_on_device(A: Any, semiring: Semiring, scan: Scan) -> None:
     """Warn of an array (..., n, n) on a GPU, whose entries have been scanned already.
 
     If the zero of the semiring does not occur, and a suspicious value may occur, the first vertices are copied to the

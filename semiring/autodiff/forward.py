@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -11,11 +11,9 @@ from semiring.algebra import Semiring
 from semiring.algebra.operations import numpy_dtype
 from semiring.closures import closure_of_rounded, closure_with_predecessors
 from semiring.linalg import matmul, multiply
-from semiring.namespaces import array_namespace
+from semiring.namespaces import Array, array_namespace
 
 __all__ = ["closure_with_trees", "entrywise", "product", "product_with_witness", "stack_closure"]
-
-Array: TypeAlias = Any
 
 
 def product(A: Array, B: Array, semiring: Semiring, check: bool) -> Array:
@@ -34,7 +32,7 @@ def product_with_witness(A: Array, B: Array, semiring: Semiring, check: bool) ->
     return C.reshape(*batch, *C.shape[-2:]), W.reshape(*batch, *W.shape[-2:])
 
 
-def entrywise(A: Array, B: Array, semiring: Semiring, check: bool) -> Array:
+def entrywise(A: Array, B: Array, semiring: Semiring, check: bool) -> Any:
     """Return A ⊗ B entry by entry, of arrays that broadcast."""
     return array_namespace(A).asarray(multiply(A, B, semiring, check=check))
 
@@ -44,7 +42,7 @@ def _as_stacks(A: Array, B: Array) -> tuple[Array, Array]:
     return A, (B.reshape(B.shape[-2:]) if B.ndim > 2 and prod(B.shape[:-2]) == 1 else B)
 
 
-def stack_closure(A: Array, semiring: Semiring, reflexive: bool, check: bool, rounded_to: str = "") -> Array:
+def stack_closure(A: Array, semiring: Semiring, reflexive: bool, check: bool, rounded_to: str = "") -> Any:
     """Return A*, or A⁺, for A (..., n, n).
 
     ``rounded_to`` is the dtype to which the entries were rounded, if it is not the dtype of A.

@@ -21,7 +21,7 @@ M² is M with the pointers doubled.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -29,17 +29,16 @@ from numba import njit
 from semiring.kernels.cpu.codegen.jit import cache_on_disk
 from semiring.kernels.cpu.codegen.numba_internals import OUTER
 from semiring.kernels.cpu.thread_pool import run_tasks
-from semiring.namespaces import array_namespace
+from semiring.namespaces import Array, array_namespace
 from semiring.threads import get_threads
 
 __all__ = ["sum_by_doubling", "sums_down", "sums_up"]
 
-Array: TypeAlias = Any
 
 _ENTRIES_PER_THREAD = 1 << 15  # with fewer entries for each, more threads are not faster
 
 
-def sums_up(c: Array, g: Array, pred: Array) -> Array:
+def sums_up(c: Array, g: Array, pred: Array) -> Any:
     """Return z (..., n, n) with z[i, p] = g[i, p] + the sum of c[i, j]·z[i, j] over the j whose predecessor is p ≠ i.
 
     c and g (..., n, n) have one floating dtype. pred (..., n, n) holds integers, negative for no predecessor. The
@@ -48,12 +47,12 @@ def sums_up(c: Array, g: Array, pred: Array) -> Array:
     return _sums(c, g, pred, is_upward=True)
 
 
-def sums_down(c: Array, x: Array, pred: Array) -> Array:
+def sums_down(c: Array, x: Array, pred: Array) -> Any:
     """Return y (..., n, n) with y[i, j] = x[i, j] + c[i, j]·y[i, p] for the predecessor p ≠ i of j, as in `sums_up`."""
     return _sums(c, x, pred, is_upward=False)
 
 
-def _sums(c: Array, values: Array, pred: Array, *, is_upward: bool) -> Array:
+def _sums(c: Array, values: Array, pred: Array, *, is_upward: bool) -> Any:
     """Return the sums up or down the trees, with threads for groups of rows on the host."""
     xp, n = array_namespace(c), values.shape[-1]
     if not values.size:

@@ -20,11 +20,10 @@ from semiring.autodiff import forward, path_trees, scaled_products, sequence_gra
 from semiring.autodiff.rules import factors, rule_of
 from semiring.errors import AlgebraError
 from semiring.linalg.sequences import ChainArrays
-from semiring.namespaces import array_namespace
+from semiring.namespaces import Array, array_namespace
 
 __all__ = ["PRIMITIVES", "ArrayLibrary", "Primitive"]
 
-Array: TypeAlias = Any  # an array of the library that differentiates; in `forward` functions, of NumPy or CuPy
 Arrays: TypeAlias = Sequence[Any]  # arrays; None in place of an optional operand that is absent
 Gradients: TypeAlias = tuple[Any, ...]
 
@@ -148,7 +147,7 @@ STATIC: Mapping[str, type] = {
 }
 
 
-def _transpose(x: Array) -> Array:
+def _transpose(x: Array) -> Any:
     return x.swapaxes(-1, -2)
 
 
@@ -180,7 +179,7 @@ def _product_gradient(
     )
 
 
-def _negate_exponents(library: ArrayLibrary, C: Array) -> Array:
+def _negate_exponents(library: ArrayLibrary, C: Array) -> Any:
     """Return the exponents -C, of weights that are 0 where there is no path."""
     return library.xp.where(library.xp.isneginf(C), -np.inf, -C)
 
@@ -283,7 +282,7 @@ def _trees_gradient(
 # ---------------------------------------------------------------------------------------------------------- sequences
 
 
-def _scan_states(A: Array, x: Array, weights: Any, lengths: Any, *static: Any) -> Array:
+def _scan_states(A: Array, x: Array, weights: Any, lengths: Any, *static: Any) -> Any:
     return sequence_gradients.scan_states(ChainArrays(A, x, weights, lengths), *static)
 
 
@@ -373,7 +372,7 @@ def _sums_down_gradient(
     return _factor_gradient(library, z, y, pred), z, None
 
 
-def _factor_gradient(library: ArrayLibrary, z: Array, y: Array, pred: Array) -> Array:
+def _factor_gradient(library: ArrayLibrary, z: Array, y: Array, pred: Array) -> Any:
     """Return the gradient of `sums_up` or `sums_down` by c[i, j]: y[i, p]·z[i, j], for the predecessor p ≠ i of j."""
     root = library.arange(pred.shape[-1], pred)[:, None]
     before = library.gather(y, library.indices(pred), -1)

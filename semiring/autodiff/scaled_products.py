@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from semiring.algebra.catalogue import plus_times
 from semiring.linalg import matmul
-from semiring.namespaces import array_namespace
+from semiring.namespaces import Array, array_namespace
 
 __all__ = ["ScaledOperand", "largest", "scaled_product"]
 
-Array: TypeAlias = Any
 
 # Terms below e⁻⁷⁴⁵ vanish in float64. If an entry is scaled by at most e⁶⁰⁰ afterwards, the lost terms are below e⁻¹⁴⁵
 # of a mantissa, which is negligible. Entries that are scaled by more are summed term by term.
@@ -20,7 +19,7 @@ _MAX_SCALE_EXPONENT = 600.0
 _CHUNK_TERMS = 1 << 20  # the terms that are summed at a time
 
 
-def scaled_product(X: Array, alpha: Array, Y: Array, beta: Array, gamma: Array) -> Array:
+def scaled_product(X: Array, alpha: Array, Y: Array, beta: Array, gamma: Array) -> Any:
     """Return R[p, q] = Σᵣ X[p, r] · Y[r, q] · exp(alpha[p, r] + beta[r, q] + gamma[p, q]).
 
     The operands X, alpha (..., m, k), Y, beta (..., k, n) and gamma (..., m, n) are arrays of NumPy or CuPy, with the
@@ -51,7 +50,7 @@ class ScaledOperand:
         self.columns = largest(xp, beta, 0)
         self.mantissas = _mantissas(xp, Y, beta - self.columns)
 
-    def product(self, X: Array, alpha: Array, gamma: Array) -> Array:
+    def product(self, X: Array, alpha: Array, gamma: Array) -> Any:
         """Return Σᵣ X[p, r] · Y[r, q] · exp(alpha[p, r] + beta[r, q] + gamma[p, q]) in float64."""
         xp, rows = self.xp, largest(self.xp, alpha, 1)
         P = _mantissas(xp, X, alpha - rows)
@@ -65,13 +64,13 @@ class ScaledOperand:
         return R
 
 
-def largest(xp: Any, exponents: Array, axis: int) -> Array:
+def largest(xp: Any, exponents: Array, axis: int) -> Any:
     """Return the largest exponents along an axis, which is kept, with 0 in place of -∞."""
     largest = exponents.max(axis=axis, keepdims=True)
     return xp.where(largest == -xp.inf, 0.0, largest)
 
 
-def _mantissas(xp: Any, X: Array, exponents: Array) -> Array:
+def _mantissas(xp: Any, X: Array, exponents: Array) -> Any:
     return xp.where(exponents == -xp.inf, 0.0, X * xp.exp(exponents))
 
 

@@ -14,7 +14,7 @@ from collections import deque
 from dataclasses import dataclass
 from functools import cached_property
 from math import isqrt, prod
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from semiring.autodiff.scaled_products import ScaledOperand, largest, scaled_pro
 from semiring.linalg import matmul
 from semiring.linalg.dispatch import Walker, has_gradient_kernel, scan_operands
 from semiring.linalg.sequences import Chain, ChainArrays, check_lengths
-from semiring.namespaces import array_namespace
+from semiring.namespaces import Array, array_namespace
 
 __all__ = [
     "allocate_recycled",
@@ -38,7 +38,6 @@ __all__ = [
     "segments",
 ]
 
-Array: TypeAlias = Any
 
 _MAX_EXPONENT = 20  # float32 gradients are scaled if the greatest differs from 1 by more binary digits
 _MAX_SPREAD = 30  # gradients are not float32 if rows of the batch differ by more binary digits
@@ -69,7 +68,7 @@ def count_saved_vectors(
     return every if fits else len(segments(steps))
 
 
-def scan_states(inputs: ChainArrays, steps: int, semiring: Semiring, check: bool) -> Array:
+def scan_states(inputs: ChainArrays, steps: int, semiring: Semiring, check: bool) -> Any:
     """Return the state after each step, (..., steps, n)."""
     chain = _check_chain(inputs, steps, semiring, check)
     result = array_namespace(chain.x).empty((*chain.batch, steps, chain.x.shape[-1]), chain.x.dtype)
@@ -234,7 +233,7 @@ class _Backward:
         self._add_pending_terms()
         return G
 
-    def _pull_weights(self, t: int, y: Array, weights: Array, H: Array) -> Array:
+    def _pull_weights(self, t: int, y: Array, weights: Array, H: Array) -> Any:
         """Return the gradient by y of y ⊗ wₜ, and write the gradient by the weights wₜ to ``dw``."""
         chain, xp = self.chain, self.xp
         weights = xp.broadcast_to(weights, y.shape)
@@ -243,7 +242,7 @@ class _Backward:
         self.dw[..., t, :] = xp.where(is_defined, H * by_w, 0)
         return xp.where(is_defined, H * by_y, 0)
 
-    def _pull_product(self, t: int, x: Array, y: Array, W: Any, H: Array) -> Array:
+    def _pull_product(self, t: int, x: Array, y: Any, W: Any, H: Any) -> Array:
         """Return the gradient by x of y = x ⊗ Aₜ, (..., n), and add the gradient by Aₜ to ``dA``."""
         chain, xp, n = self.chain, self.xp, x.shape[-1]
         if isinstance(W, _SavedSums):
@@ -269,7 +268,7 @@ class _Backward:
             dA += _sum_to_shape(dM, dA.shape)
         return d.reshape(x.shape)
 
-    def _pull_sums(self, x: Array, A: Array, y: Array, H: Array) -> tuple[Array, Array | None]:
+    def _pull_sums(self, x: Array, A: Array, y: Array, H: Array) -> tuple[Any, Any]:
         """Return the gradients of y = log Σₖ exp(x + A), whose derivative by both is exp(x[k] + A[k, j] − y[j])."""
         xp = self.xp
         minus = xp.where(xp.isneginf(y), -xp.inf, -y.astype(np.float64))
@@ -334,10 +333,10 @@ class _Exponentials:
         self.E, self.paths = self._exponentials(A - self.columns), xp.greater(A, -np.inf)
         self.factors: list[tuple[Array, Array]] = []  # pairs (left, right): the gradient by A is leftᵀ · right ∘ E
 
-    def _exponentials(self, exponents: Array) -> Array:
+    def _exponentials(self, exponents: Array) -> Any:
         return self.xp.where(exponents < self.min_exponent, 0, self.xp.exp(exponents))
 
-    def product(self, x: Array) -> tuple[Array | None, _SavedSums | None]:
+    def product(self, x: Array) -> tuple[Any, Any]:
         """Return y for x (..., n), and the data for its gradient; None and None if a sum is too small."""
         xp, wide = self.xp, x.reshape(-1, x.shape[-1]).astype(np.float64)
         rows = largest(xp, wide, 1)
@@ -352,7 +351,7 @@ class _Exponentials:
             y = xp.log(S) + (rows + self.columns)
         return y.astype(x.dtype).reshape(x.shape), _SavedSums(self, X, S)
 
-    def matrix_gradient(self) -> Array:
+    def matrix_gradient(self) -> Any:
         """Return the gradient by A, summed over all calls of `_SavedSums.pull_back`."""
         left, right = (self.xp.concatenate(parts) for parts in zip(*self.factors, strict=True))
         self.factors.clear()
@@ -375,7 +374,7 @@ class _SavedSums:
         return self.X * _matmul(xp, Q, self.exponentials.E.T)
 
 
-def _gradient_mask(semiring: Semiring, rule: str, y: Array, weights: Array) -> Array:
+def _gradient_mask(semiring: Semiring, rule: str, y: Array, weights: Array) -> Any:
     """Return a mask of the entries y ⊗ w with a gradient: no operand is "no path", or the rule is plus_times."""
     zero = semiring.zero_for(y.dtype)
     if rule == "plus_times":
@@ -415,7 +414,7 @@ _free_memory: deque[Array] = deque(maxlen=1)
 class _RecycledMemory:
     """Memory that becomes available for the next array when the last array on it is deleted."""
 
-    def __init__(self, memory: Array) -> None:
+    def __init__(self, memory: Any) -> None:
         self.memory, self.__array_interface__ = memory, memory.__array_interface__
 
     # A default argument, because modules may be deleted at exit.

@@ -23,16 +23,16 @@ from collections.abc import Callable
 from ctypes import POINTER, Structure, c_char_p, c_int, c_int64, c_size_t, c_uint32, c_void_p
 from functools import cache
 from importlib import import_module
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.autodiff.rules import key_of, semiring_of
+from semiring.namespaces import Array
 
 __all__ = ["CHECK_ON_HOST", "call", "is_available"]
 
-Array: TypeAlias = Any
 
 logger = logging.getLogger("semiring")
 
@@ -300,7 +300,7 @@ def _host_array(buffer: Any) -> Array:
     return np.frombuffer(memory, dtype).reshape(shape)
 
 
-def _device_array(cupy: Any, buffer: Any, device: int) -> Array:
+def _device_array(cupy: Any, buffer: Any, device: int) -> Any:
     """Return a buffer of XLA as a CuPy array of the same memory."""
     shape, dtype = _shape_and_dtype(buffer)
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize

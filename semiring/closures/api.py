@@ -35,12 +35,11 @@ from semiring.errors import AlgebraError, DeviceError, DTypeError, UnknownNameEr
 from semiring.io.inputs import Reading
 from semiring.io.network import semiring_of
 from semiring.kernels.engine import engine_of, make_plan
-from semiring.namespaces import array_namespace, is_device_array
+from semiring.namespaces import Array, array_namespace, is_device_array
 from semiring.threads import check_threads, get_threads
 
 __all__ = ["METHODS", "Explanation", "closure", "closure_of_rounded", "closure_with_predecessors"]
 
-Array: TypeAlias = Any
 _ArrayOrList: TypeAlias = NDArray[Any] | list[Any]
 
 
@@ -432,7 +431,7 @@ def closure_of_rounded(
     reflexive: bool = True,
     check: bool = True,
     threads: int | None = None,
-) -> Array:
+) -> Any:
     """Return the closure of an array A (..., n, n) whose entries were rounded to the dtype ``rounded_to``.
 
     A caller that has converted float16 or bfloat16 to float32 gets the same test for negative cycles as `closure` of
@@ -445,7 +444,7 @@ def closure_of_rounded(
 
 
 def closure_with_predecessors(
-    A: Array,
+    A: Any,
     semiring: Semiring,
     *,
     check: bool = True,
@@ -455,7 +454,7 @@ def closure_with_predecessors(
     structure: bool | str | Iterable[str] = True,
     device: Any = None,
     rounded_to: Any = None,
-) -> tuple[Array, Array]:
+) -> tuple[Any, Any]:
     """Return A* and the predecessor matrix of an array A (n, n), for a selective ⊕.
 
     ``device``: several GPUs, or None. ``rounded_to`` as in `closure_of_rounded`. Raises the errors of `closure`, and

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from semiring.arrays.operands import has_adjacent_elements, memory_of
 from semiring.arrays.scans import Scan, refuse_unbounded
 from semiring.graphs.graph_structure import Structure, structure_of, structure_on_device
 from semiring.kernels import named_backend
-from semiring.namespaces import is_device_array
+from semiring.namespaces import Array, is_device_array
 
 if TYPE_CHECKING:
     from semiring.algorithms.methods import Method
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Call", "Kind", "Options", "Part", "Strips", "is_tropical"]
 
-Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array; a `BitMatrix`; a SciPy sparse matrix
 Result = TypeVar("Result")
 
 _SMALL = 1 << 24  # bytes: below this size one reduction finds the least weight, and no scan of the signs follows
@@ -147,13 +146,13 @@ class Call:
     stack: tuple[int, ...] = ()  # (...) of the caller's (..., n, n), where that is not the shape of the array
     wider_dtype: np.dtype[Any] | None = None  # the integer dtype of a second attempt
 
-    def __init__(self, A: Array, kind: Kind, **results: Any) -> None:
+    def __init__(self, A: Any, kind: Kind, **results: Any) -> None:
         self.A, self.kind = A, kind
         if results:
             self.__dict__.update(results)
 
     @classmethod
-    def from_plain_array(cls, A: Array, options: Options, plus: bool, progress: Any = None) -> Call:
+    def from_plain_array(cls, A: Any, options: Options, plus: bool, progress: Any = None) -> Call:
         """Return the call for an array without further options, a microsecond faster than `from_array`."""
         is_on_host = type(A) is np.ndarray
         kind = Kind(
@@ -176,7 +175,7 @@ class Call:
     @classmethod
     def from_array(
         cls,
-        A: Array,
+        A: Any,
         options: Options,
         *,
         inspection: Any = None,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from semiring.algebra import Semiring
 from semiring.algorithms.stars import check_star, divergence_error, may_diverge
@@ -24,10 +24,10 @@ from semiring.distributed.closing import close_tiles
 from semiring.distributed.tiled_matrix import TiledMatrix
 from semiring.distributed.transports import Communicator, Ranks, Transport, agree
 from semiring.errors import DomainError
+from semiring.namespaces import Array
 
 __all__ = ["close_distributed", "close_file", "scan_distributed"]
 
-Array: TypeAlias = Any
 _METHOD = "blocked_floyd_warshall"
 
 
@@ -88,7 +88,7 @@ def close_file(request: Request, ranks: Ranks) -> Any:
         return close_request(replace(request, communicator=communicator))
 
 
-def _decode_tiles(pieces: Pieces, own_tiles: Array, tiles: Array) -> None:
+def _decode_tiles(pieces: Pieces, own_tiles: Any, tiles: Any) -> None:
     pieces.decode(0, tiles)
     if own_tiles.size and tiles is not own_tiles:
         tiles.get(out=own_tiles)

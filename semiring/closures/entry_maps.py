@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from threading import local
-from typing import Any, TypeAlias
+from typing import Any
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import max_times
@@ -13,7 +13,7 @@ from semiring.algorithms.ordered_integers import map_in_order
 from semiring.arrays.parts import clear_zeros, negate
 from semiring.closures.matrix import EntryMap, Index
 from semiring.kernels.contract import PassKernels
-from semiring.namespaces import array_namespace
+from semiring.namespaces import Array, array_namespace
 
 __all__ = [
     "NEGATION",
@@ -26,7 +26,6 @@ __all__ = [
     "VertexMap",
 ]
 
-Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 _ALL = slice(None)
 
@@ -94,7 +93,7 @@ class PotentialShift(VertexMap):
             out += 0.0  # no sign bit: -0.0 becomes 0.0, and ∞ stays
         return out
 
-    def decode(self, rows: Array, index: Index, out: Array) -> Array:
+    def decode(self, rows: Array, index: Index, out: Array) -> Any:
         return array_namespace(rows).subtract(rows, self._compute_shift(index), out=out)
 
     def _compute_shift(self, index: Index | None) -> Any:
@@ -113,7 +112,7 @@ class FactorScaling(VertexMap):
         super().__init__(p)
         self._is_max_times = semiring == max_times
 
-    def encode(self, rows: Array, index: Index | None, out: Array) -> Array:
+    def encode(self, rows: Array, index: Index | None, out: Array) -> Any:
         if index is not None:
             tails, heads = self._vertex_numbers(index)
             rows = rows * tails / heads

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -39,12 +39,10 @@ from semiring.io.files import names_file
 from semiring.io.inputs import DEFAULT_READING, convert_input
 from semiring.kernels import can_pack
 from semiring.kernels.machines import closure_speed
-from semiring.namespaces import array_namespace, is_device_array
+from semiring.namespaces import Array, array_namespace, is_device_array
 from semiring.out_of_core.stored_matrix import is_npy_name
 
 __all__ = ["close", "close_array", "close_request", "plan_with_warnings"]
-
-Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 
 def close_request(request: Request) -> Any:

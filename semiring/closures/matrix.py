@@ -21,11 +21,10 @@ from semiring.arrays.encoding import clamp, first_unrepresentable
 from semiring.arrays.operands import has_adjacent_elements, is_same_memory
 from semiring.arrays.parts import assign_where, parts
 from semiring.errors import IntegerOverflowError
-from semiring.namespaces import array_namespace, is_device_array
+from semiring.namespaces import Array, array_namespace, is_device_array
 
 __all__ = ["EncodedMatrix", "EntryMap"]
 
-Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 Index: TypeAlias = tuple[Any, ...]  # the index of some rows of a matrix, or of some matrices of a stack; () is all
 
 _ALL = slice(None)
@@ -257,10 +256,10 @@ class EncodedMatrix:
                 rows = D[index]
                 self._undo_maps(rows, _shift_index(index, first), rows if D is out else out[index])
 
-    def _undo_maps(self, rows: Array, index: Index, out: Array) -> None:
+    def _undo_maps(self, rows: Any, index: Index, out: Any) -> None:
         """Out ← some rows with the maps undone; entries of at least ``inner`` become the caller's "no path"."""
         maps, is_recoded = self._undone_maps, self._is_recoded
-        absent = rows >= self.inner if is_recoded else None
+        absent: Any = rows >= self.inner if is_recoded else None
         checked = is_recoded and (self._undoes_numbers or out.dtype.itemsize < rows.dtype.itemsize)
         if is_recoded:  # every number fits a dtype of the same width, and every sum fits int64
             rows = rows.astype(np.int64 if checked else out.dtype, copy=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,14 +37,12 @@ from semiring.kernels import backend_for
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.engine import Engine, engine_of
 from semiring.kernels.machines import closure_speed
-from semiring.namespaces import array_namespace, is_device_array
+from semiring.namespaces import Array, array_namespace, is_device_array
 
 if TYPE_CHECKING:
     from semiring.closures.plan import Draft
 
 __all__ = ["MethodRun", "add_matrix_index"]
-
-Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 
 class MethodRun:
@@ -139,7 +137,7 @@ class MethodRun:
         if inspection is not None:
             inspection.find(engine, A, input_matrix)
 
-    def _close_block(self, call: Call, D: Array, original: Array | None) -> None:
+    def _close_block(self, call: Call, D: Any, original: Array | None) -> None:
         """Close a matrix of one block by one kernel, as `close` does."""
         inspection = call.inspection
         # If no pivot can diverge, the plan needs no status, and one plan serves all calls.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from semiring.algorithms.methods import Method
 from semiring.closures.call import Call
@@ -13,12 +13,12 @@ from semiring.closures.method_run import MethodRun
 from semiring.closures.plan import Draft, Rewrite, reason_text
 from semiring.closures.planner import plan_of
 from semiring.errors import AlgebraError
+from semiring.namespaces import Array
 from semiring.out_of_core.last_round import LastRound
 from semiring.out_of_core.strip_layout import format_bytes
 
 __all__ = ["PieceWork", "Pieces", "plan_pieces"]
 
-Array: TypeAlias = Any
 
 _MAPPED = 1 << 21  # entries that are encoded at a time: on a GPU maps make some copies of them
 

@@ -25,11 +25,11 @@ from semiring.closures.matrix import EncodedMatrix, EntryMap
 from semiring.closures.method_run import MethodRun
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.engine import engine_of, make_plan
+from semiring.namespaces import Array
 from semiring.out_of_core.last_round import LastRound
 
 __all__ = ["Draft", "NotApplicable", "Plan", "Rewrite", "Work", "reason_text"]
 
-Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 Text: TypeAlias = "str | Callable[[Call], str]"
 
 

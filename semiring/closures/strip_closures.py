@@ -28,6 +28,7 @@ from semiring.closures.rules.integers import largest_weight, widen_near_no_path
 from semiring.errors import AlgebraError, StorageError
 from semiring.kernels.definition import define
 from semiring.kernels.engine import make_plan
+from semiring.namespaces import Array
 from semiring.out_of_core.disk import System
 from semiring.out_of_core.journal import Journal, open_journal
 from semiring.out_of_core.last_round import LastRound
@@ -37,7 +38,6 @@ from semiring.out_of_core.stored_matrix import StoredMatrix, release_pages
 
 __all__ = ["close_by_strips", "find_journal"]
 
-Array: TypeAlias = Any
 AnyRun: TypeAlias = FileRun | HostArrayRun
 
 

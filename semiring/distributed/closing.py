@@ -23,7 +23,7 @@ A pivot without a star is broadcast with the panels.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -33,11 +33,9 @@ from semiring.distributed.grid import Grid, Range
 from semiring.distributed.transports import COMMUNICATION, PANELS, REMAINDER, Transport
 from semiring.kernels.engine import Engine
 from semiring.kernels.machines import closure_speed
-from semiring.namespaces import array_namespace
+from semiring.namespaces import Array, array_namespace
 
 __all__ = ["close_tiles", "multiply_tiles"]
-
-Array: TypeAlias = Any
 
 
 def close_tiles(
@@ -118,7 +116,7 @@ def _next_ranges(K: Range, L: Range | None, n: int) -> tuple[Range, Range]:
 class _ReceivedPanels:
     """The panels of a block of pivots that a rank has received."""
 
-    def __init__(self, pivots: Range, closed: Array | None, rows: Array | None, columns: Array) -> None:
+    def __init__(self, pivots: Range, closed: Any, rows: Any, columns: Array) -> None:
         self.pivots, self.closed, self.rows, self.columns = pivots, closed, rows, columns
 
 
@@ -156,7 +154,7 @@ class _Tiles(Rows):
         rows = self._panels[pivots].rows
         return self._A[slice(*self.local_rows(pivots))] if rows is None else rows
 
-    def closed_pivots(self, pivots: Range) -> Array | None:
+    def closed_pivots(self, pivots: Range) -> Any | None:
         return self._panels[pivots].closed
 
     def pivot_columns(self, pivots: Range, rows: slice) -> Array:

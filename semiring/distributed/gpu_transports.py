@@ -20,10 +20,9 @@ from semiring.distributed.mpi_communicator import is_cuda_aware
 from semiring.distributed.transports import Groups, Ranks
 from semiring.errors import DeviceError
 from semiring.kernels.engine import Engine, StreamLanes
+from semiring.namespaces import Array
 
 __all__ = ["DeviceTransport", "RankDevice", "broadcast_by_copies", "rank_device", "transport_of"]
-
-Array: TypeAlias = Any
 
 
 class RankDevice:
@@ -32,7 +31,7 @@ class RankDevice:
     def __init__(self, number: int, is_exclusive: bool) -> None:
         self.number, self.is_exclusive = number, is_exclusive
 
-    def copy_to_device(self, tiles: Array) -> Array:
+    def copy_to_device(self, tiles: Any) -> Any:
         """Copy tiles to this GPU, and make it the current device."""
         load_cupy().cuda.Device(self.number).use()
         return copy_to_device(tiles)
@@ -120,7 +119,7 @@ def _broadcast_by_mpi(array: Array, root: int, ranks: Ranks) -> None:
     ranks.broadcast(array, root)
 
 
-def _broadcast_through_hosts(array: Array, root: int, ranks: Ranks) -> None:
+def _broadcast_through_hosts(array: Any, root: int, ranks: Ranks) -> None:
     """Broadcast an array on a GPU by copies to the hosts and back."""
     copy = to_host(array) if ranks.rank == root else np.empty(array.shape, array.dtype)
     ranks.broadcast(copy, root)

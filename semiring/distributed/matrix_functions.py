@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, TypeAlias, TypedDict, Unpack, overload
+from typing import Any, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -51,7 +51,7 @@ from semiring.kernels.contract import Facts, KernelPlan
 from semiring.kernels.tolerance import tolerance_for
 from semiring.linalg.dispatch import choose_encoding, encode_operand, engine_for
 from semiring.linalg.ranges import demand_range, may_wrap, scanned_magnitude
-from semiring.namespaces import array_namespace
+from semiring.namespaces import Array, array_namespace
 from semiring.out_of_core.stored_matrix import StoredMatrix, as_stored, is_npy_name
 from semiring.out_of_core.strip_layout import free_memory
 from semiring.threads import check_threads, get_threads
@@ -68,8 +68,6 @@ __all__ = [
     "shortest_paths",
     "together",
 ]
-
-Array: TypeAlias = Any
 
 
 class DistributedMatrix:
@@ -237,7 +235,7 @@ class _RankContext:
                 transports[key] = transport_of(groups)
         return transports[key]
 
-    def to_device(self, tiles: Array) -> Array:
+    def to_device(self, tiles: Array) -> Any:
         """Return the tiles on the device of this rank."""
         if self.device is None:
             return tiles
@@ -601,7 +599,7 @@ def closure(
 
 def _close_file_by_strips(
     request: Request, A: Any, out: Any, memory: Any, journal: Any, method: str, progress: Any, context: _RankContext
-) -> Array:
+) -> Any:
     """Compute the closure of a file by strips into a file, with a journal. Raises `StorageError`."""
     if (
         journal is None
@@ -886,7 +884,7 @@ class DistributedPaths:
         """
         source = self._vertex(source)
         if source not in self._trees:
-            distances = self._distances[source].copy()
+            distances: Any = self._distances[source].copy()
             distances[source] = self._plan.one
             edges: Any = self._edges  # Any, because it supports the indexing of an array
             tree = nearest_tree(self._plan, edges, distances, source, self._tolerance)

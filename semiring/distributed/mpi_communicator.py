@@ -6,13 +6,12 @@ import ctypes
 import os
 import sys
 import time
-from typing import Any, TypeAlias
+from typing import Any
 
 from semiring.errors import MissingExtraError
+from semiring.namespaces import Array
 
 __all__ = ["MpiRanks", "is_cuda_aware", "load_mpi"]
-
-Array: TypeAlias = Any
 
 
 _PURPOSE = "computing on several ranks"

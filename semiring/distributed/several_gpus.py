@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from semiring.advice import option
 from semiring.algorithms.methods import Method
@@ -32,13 +32,12 @@ from semiring.kernels import get_backend
 from semiring.kernels.contract import KernelPlan, Status
 from semiring.kernels.engine import Engine
 from semiring.kernels.machines import closure_speed
-from semiring.namespaces import array_namespace, is_device_array
+from semiring.namespaces import Array, array_namespace, is_device_array
 from semiring.out_of_core.buffer_pools import DeviceBufferPool
 from semiring.out_of_core.disk import HostRows
 
 __all__ = ["close_stack_on_devices", "method_on_devices"]
 
-Array: TypeAlias = Any
 
 _STAGE_BYTES = 64 << 20  # bytes of a pinned buffer; each GPU has four of them
 _UNLIMITED = 0  # the argument for no limit on the bytes of a GPU's memory
@@ -97,7 +96,7 @@ def _close_rank(
     cupy.cuda.Device(devices[ranks.rank]).use()  # no reset is needed, because the thread belongs to the library
     threads = max(1, plan.threads // ranks.size)
 
-    def load_rows() -> Array:
+    def load_rows() -> Any:
         local = cupy.empty((len(rows), A.shape[1]), A.dtype)
         _copy_rows(rows, A, local, threads)
         return local
@@ -138,7 +137,7 @@ def _copy_from(source: Array, target: Array, stream: Any) -> None:
         stream.synchronize()  # before the memory of the temporary array is reused
 
 
-def _copy_to(target: Array, source: Array, stream: Any) -> None:
+def _copy_to(target: Any, source: Array, stream: Any) -> None:
     """Copy a dense array of the current GPU to an array of any GPU."""
     if target.flags.c_contiguous:
         _copy_dense(target, source, stream)
@@ -152,7 +151,7 @@ def _copy_to(target: Array, source: Array, stream: Any) -> None:
         array_namespace(target).cuda.get_current_stream().synchronize()
 
 
-def _as_dense(A: Array) -> Array:
+def _as_dense(A: Any) -> Any:
     """Return an array itself if it is C-contiguous, else a copy on the same GPU."""
     if A.flags.c_contiguous:
         return A

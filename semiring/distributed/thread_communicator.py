@@ -9,15 +9,14 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import nullcontext
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from semiring.distributed.transports import StoppedError
+from semiring.namespaces import Array
 
 __all__ = ["ThreadRanks", "run_ranks"]
-
-Array: TypeAlias = Any
 
 
 class _Barrier:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from semiring.distributed.grid import Grid, Range
 from semiring.distributed.transports import Ranks
+from semiring.namespaces import Array
 
 __all__ = ["TiledMatrix", "collect_rows", "distribute_rows", "split_rows"]
-
-Array: TypeAlias = Any
 
 
 class TiledMatrix:

@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from semiring.distributed.grid import Grid
 from semiring.errors import DivergenceError, SemiringError
 from semiring.kernels.engine import Engine
+from semiring.namespaces import Array
 
 __all__ = [
     "COMMUNICATION",
@@ -35,7 +36,6 @@ __all__ = [
     "agree",
 ]
 
-Array: TypeAlias = Any
 
 PANELS, COMMUNICATION, REMAINDER = 0, 1, 3  # the numbers of lanes, by descending priority
 

@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from semiring.algorithms.views import WORD, Array, has_diverged
+from semiring.algorithms.views import WORD, has_diverged
 from semiring.arrays.bits import BitMatrix, pack
 from semiring.arrays.parts import pieces, to_host_array
-from semiring.namespaces import array_namespace, is_device_array
+from semiring.namespaces import Array, array_namespace, is_device_array
 from semiring.threads import get_threads
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Components:
         The edges as compressed rows, (n + 1,) and (m,), if they are few and were packed bits; else None.
     """
 
-    order: Array
+    order: Any
     bounds: Array
     weak: Array
     lists: tuple[Array, Array] | None = None
@@ -337,7 +337,7 @@ def has_compiled_loops(dtype: np.dtype[Any]) -> bool:
     return dtype.itemsize <= 8
 
 
-def as_unsigned(D: Array) -> Array:
+def as_unsigned(D: Array) -> Any:
     """Return a view of the entries as unsigned integers of the same width."""
     return D.view(f"u{D.itemsize}")
 

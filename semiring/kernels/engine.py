@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 
@@ -24,11 +24,10 @@ from semiring.kernels.contract import (
     has_operation,
     missing_operations,
 )
-from semiring.namespaces import array_namespace
+from semiring.namespaces import Array, array_namespace
 
 __all__ = ["Engine", "StreamLanes", "engine_of", "make_plan", "split_range"]
 
-Array: TypeAlias = Any  # a 2-D array of the backend's device, or a view of one
 
 #: Columns (or rows) of the panel that an in-place product copies: wide enough for the kernels to run at full speed,
 #: narrow enough to be small beside the matrix (a recursion's panels are n/2 high: 3 % of the matrix at n = 8192).

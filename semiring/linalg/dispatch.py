@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from math import prod
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from semiring.errors import ShapeError
 from semiring.kernels import backend_for, device_backend
 from semiring.kernels.engine import Engine, make_plan
 from semiring.linalg.ranges import demand_range, magnitudes, may_wrap, scanned_magnitude
-from semiring.namespaces import array_namespace, is_device_array
+from semiring.namespaces import Array, array_namespace, is_device_array
 from semiring.threads import check_threads, get_threads
 
 if TYPE_CHECKING:
@@ -50,8 +50,6 @@ __all__ = [
     "reveals_invalid_entries",
     "scan_operands",
 ]
-
-Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 
 def scan_operands(semiring: Semiring, check: bool, **arrays: Array) -> list[Scan]:
@@ -82,7 +80,7 @@ def overlaps(array: Array, *operands: Array) -> bool:
 
 def choose_destination(
     target: Array | None, shape: tuple[int, ...], dtype: np.dtype[Any], *operands: Array, addend: Array | None = None
-) -> Array:
+) -> Any:
     """Return ``target`` if kernels may write into it, else a new array in the memory of the operands.
 
     Kernels may write into a target in the memory of the operands that shares no element with them. The caller copies
@@ -146,7 +144,7 @@ def choose_encoding(semiring: Semiring, C: Array, *scans: Scan) -> Encoding | No
     return Encoding(np.dtype(np.float32)) if is_rounded(C, semiring) else None
 
 
-def encode_operand(array: Array, semiring: Semiring, scan: Scan, code: Encoding) -> Array:
+def encode_operand(array: Array, semiring: Semiring, scan: Scan, code: Encoding) -> Any:
     """Return an operand in the kernels' encoding, which is the array itself if the encoding changes nothing."""
     if array.dtype == code.dtype and not scan.has_zero:
         return array
@@ -203,7 +201,7 @@ def demand_products(
     """
     most = A.shape[-1] * scanned_magnitude(a) * scanned_magnitude(b) * scale
 
-    def sums() -> Array:
+    def sums() -> Any:
         shape = (*batch_shape(A, B), A.shape[-2], B.shape[-1])
         C = array_namespace(A).empty(shape, np.float64)
         multiply_into(

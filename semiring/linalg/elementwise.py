@@ -20,7 +20,7 @@ from semiring.arrays.scans import limits_of
 from semiring.errors import ShapeError
 from semiring.linalg import packed
 from semiring.linalg.ranges import demand_range, magnitudes, may_wrap, scanned_magnitude
-from semiring.namespaces import array_namespace, is_device_array
+from semiring.namespaces import Array, array_namespace, is_device_array
 from semiring.threads import check_threads
 
 __all__ = [
@@ -35,7 +35,6 @@ __all__ = [
     "zeros",
 ]
 
-Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 _Operands: TypeAlias = tuple[dict[str, Array], list[Scan], tuple[int, ...]]
 
 
@@ -62,7 +61,7 @@ def _resolve_dtype(semiring: Semiring, dtype: Any) -> np.dtype[Any]:
 @run_on_operand_device
 def zeros(
     shape: int | Sequence[int], semiring: Semiring | str | None = None, dtype: Any = None, *, device: Any = None
-) -> Array:
+) -> Any:
     """Return an array filled with the zero of the semiring.
 
     Parameters
@@ -99,7 +98,7 @@ def zeros(
 
 
 @run_on_operand_device
-def identity(n: int, semiring: Semiring | str | None = None, dtype: Any = None, *, device: Any = None) -> Array:
+def identity(n: int, semiring: Semiring | str | None = None, dtype: Any = None, *, device: Any = None) -> Any:
     """Return the n × n matrix with the one of the semiring on its diagonal and the zero elsewhere.
 
     Parameters
@@ -304,7 +303,7 @@ def _demand_range(semiring: Semiring, operation_name: str, left: Array, right: A
     operation = np.add if operation_name == "add" else np.multiply
     sign = "⊕" if operation_name == "add" else "⊗"
 
-    def results() -> Array:
+    def results() -> Any:
         value = operation(left.astype(np.float64), right.astype(np.float64))
         return abs(value + 0.5) - 0.5  # the least integer of a dtype has a larger magnitude than the greatest, by one
 
@@ -324,7 +323,7 @@ def _sums_fit(dtype: np.dtype[Any], a: Scan, b: Scan) -> bool:
     return bool(int(a.low) + int(b.low) > limits.min and int(a.high) + int(b.high) < limits.max)
 
 
-def _apply(semiring: Semiring, operation_name: str, left: Array, right: Array, check: bool) -> Array:
+def _apply(semiring: Semiring, operation_name: str, left: Array, right: Array, check: bool) -> Any:
     """Return ⊕ or ⊗ of arrays. On a GPU without ``check``, integers are not scanned, so the call does not wait."""
     operation: Operation = getattr(semiring, operation_name)
     if not (is_device_array(left) or is_device_array(right)):
@@ -480,7 +479,7 @@ def reduced_axes(axis: Any, dimensions: int) -> tuple[int, ...]:
     return tuple(axes)
 
 
-def _sum(semiring: Semiring, array: Array, axes: tuple[int, ...], remaining: list[int]) -> Array:
+def _sum(semiring: Semiring, array: Array, axes: tuple[int, ...], remaining: list[int]) -> Any:
     """Return the ⊕ along some axes; ``remaining`` are the sizes of the other axes."""
     ufunc = _ufunc(semiring.add.expression)
     if ufunc is not None and is_device_array(array):

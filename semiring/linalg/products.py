@@ -25,11 +25,9 @@ from semiring.linalg.dispatch import (
 )
 from semiring.linalg.elementwise import identity, require_integer
 from semiring.linalg.ranges import may_wrap
-from semiring.namespaces import array_namespace, is_device_array
+from semiring.namespaces import Array, array_namespace, is_device_array
 
 __all__ = ["demand_selective", "matmul", "power"]
-
-Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 
 class _ProductOptions(TypedDict, total=False):

@@ -8,7 +8,7 @@ terms of both signs might cancel. `semiring.arrays.encoding` handles integers of
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -16,11 +16,9 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import plus_times
 from semiring.arrays.scans import Scan, limits_of
 from semiring.errors import IntegerOverflowError
-from semiring.namespaces import array_namespace
+from semiring.namespaces import Array, array_namespace
 
 __all__ = ["demand_range", "magnitudes", "may_wrap", "scanned_magnitude"]
-
-Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 
 def may_wrap(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
@@ -33,7 +31,7 @@ def scanned_magnitude(scan: Scan) -> int:
     return max((abs(int(end)) for end in (scan.low, scan.high) if end is not None), default=0)
 
 
-def magnitudes(array: Array) -> Array:
+def magnitudes(array: Any) -> Any:
     """Return the magnitudes of the entries in float64."""
     return array_namespace(array).abs(array.astype(np.float64))
 

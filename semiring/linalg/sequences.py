@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict, Unpack, overload
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -30,12 +30,11 @@ from semiring.linalg.dispatch import Walker, make_walker, scan_operands
 from semiring.linalg.elementwise import identity, multiply, require_integer
 from semiring.linalg.products import demand_selective, matmul
 from semiring.linalg.ranges import may_wrap
-from semiring.namespaces import array_namespace, is_device_array
+from semiring.namespaces import Array, array_namespace, is_device_array
 from semiring.threads import check_threads
 
 __all__ = ["Chain", "arrange_chain", "check_lengths", "multi_dot", "scan"]
 
-Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 _MIN_STEPS = 8  # with fewer steps, products of neighbours are not computed side by side
 _MAX_PAIRS = 1 << 12  # pairs of a step's products, above which products take longer than a call
@@ -81,7 +80,7 @@ class Chain:
         return np.broadcast_shapes(*ChainArrays(self.A, self.x, self.weights, self.lengths).batches)
 
     @cached_property
-    def start(self) -> Array:
+    def start(self) -> Any:
         """The first states, broadcast to the shape of the batch."""
         return array_namespace(self.x).broadcast_to(self.x, (*self.batch, self.x.shape[-1]))
 
@@ -93,7 +92,7 @@ class Chain:
         """Return a mask (..., 1) of the rows of the batch that have step t, or None for all rows."""
         return None if self.lengths is None else (self.lengths > t)[..., None]
 
-    def apply_weights(self, t: int, y: Array) -> Array:
+    def apply_weights(self, t: int, y: Array) -> Any:
         """Return y ⊗ wₜ for the weights of step t."""
         if self.weights is None:
             return y
@@ -105,7 +104,7 @@ class Chain:
             y = self._apply_step(t, x)
             yield t, y, (x := self.next_state(t, x, y))
 
-    def walk(self, x: Array, run: range, states: Array | None = None, gradient_data: Array | None = None) -> Array:
+    def walk(self, x: Any, run: range, states: Array | None = None, gradient_data: Array | None = None) -> Any:
         """Return the state after a run of steps, (..., n), from the state ``x`` before it.
 
         The state after each step is written to ``states`` (..., steps, n). The data for gradients is written to
@@ -134,7 +133,7 @@ class Chain:
         of_steps = {name: self.flatten_batch(array, 2) for name, array in arrays.items()}
         return Steps(len(run), lengths=self.flatten_batch(lengths, 0), **of_steps)
 
-    def flatten_batch(self, array: Array | None, dimensions: int) -> Array | None:
+    def flatten_batch(self, array: Any, dimensions: int) -> Any:
         """Return an array with one dimension for the batch, a view if possible.
 
         ``dimensions`` counts its other dimensions.
@@ -146,7 +145,7 @@ class Chain:
             array = array_namespace(array).broadcast_to(array, (*self.batch, *shape))
         return array.reshape(prod(self.batch), *shape)
 
-    def next_state(self, t: int, x: Array, y: Array) -> Array:
+    def next_state(self, t: int, x: Array, y: Array) -> Any:
         """Return the state after a step, from the state x before it and y = x ⊗ Aₜ."""
         result, going = self.apply_weights(t, y), self.active_rows(t)
         return result if going is None else array_namespace(x).where(going, result, x)
@@ -204,7 +203,7 @@ class Chain:
         shapes += [] if self.lengths is None else [self.lengths.shape]
         return (*np.broadcast_shapes(*shapes), self.steps, *self.A.shape[-2:])
 
-    def _step_matrices(self) -> Array:
+    def _step_matrices(self) -> Any:
         """Return Aₜ ⊗ diag(wₜ) of every step, (steps, ..., n, n).
 
         It is the identity for rows of the batch that have ended.
@@ -224,11 +223,11 @@ class Chain:
         """Whether the chain is the product of one matrix for each step, without vectors, weights or lengths."""
         return self.square and self.A.shape[-3] == self.steps and self.weights is None and self.lengths is None
 
-    def _multiply_pairs(self, A: Array, B: Array) -> Array:
+    def _multiply_pairs(self, A: Array, B: Array) -> Any:
         """Return the products A[i] ⊗ B[i] of two stacks."""
         return matmul(A, B, self.semiring, check=self._needs_scan, threads=self.threads)
 
-    def _compute_prefix_products(self, M: Array) -> Array:
+    def _compute_prefix_products(self, M: Array) -> Any:
         """Return M₁, M₁ ⊗ M₂, … along the first axis, from the prefix products of the products of neighbours."""
         if M.shape[0] == 1:
             return M
@@ -259,7 +258,7 @@ class Chain:
             return
         self.walk(self.start, range(self.steps), out)
 
-    def final_state(self) -> Array:
+    def final_state(self) -> Any:
         """Return the state after the last step, (..., n)."""
         if self.steps and (self._uses_prefix_products or self._is_plain_product):
             product = self._join(self._step_matrices())

@@ -17,17 +17,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 
 from semiring.arrays.device import load_cupy
 from semiring.kernels.contract import Mark
+from semiring.namespaces import Array
 from semiring.out_of_core.disk import Memory, RowStore
 
 __all__ = ["BufferPool", "DeviceBufferPool", "HostBufferPool"]
-
-Array: TypeAlias = Any
 
 
 class RowBuffer(Protocol):
@@ -147,7 +146,7 @@ class DeviceBufferPool:
         mark: Mark = self._main_stream.record(self._cupy.cuda.Event(disable_timing=True))
         return mark
 
-    def read(self, store: Any, first_row: int, rows: Array) -> None:
+    def read(self, store: Any, first_row: int, rows: Any) -> None:
         stages = self._read_stages
         with self._cupy.cuda.Device(self._device):
             for stage_number, part in self._parts(rows):
@@ -158,10 +157,10 @@ class DeviceBufferPool:
                 stages.record_copy(stage_number)
             stages.stream.synchronize()
 
-    def write(self, store: Any, first_row: int, rows: Array) -> None:
+    def write(self, store: Any, first_row: int, rows: Any) -> None:
         stages = self._write_stages
         with self._cupy.cuda.Device(self._device):
-            copies: list[tuple[int, slice, Array]] = []
+            copies: list[tuple[int, slice, Any]] = []
             for stage_number, part in self._parts(rows):
                 stage = stages.rows_at(stage_number, store, first_row + part.start, rows[part])
                 rows[part].data.copy_to_host_async(stage.ctypes.data, stage.nbytes, stages.stream)
@@ -172,7 +171,7 @@ class DeviceBufferPool:
             for copy in copies:
                 self._store_stage(store, first_row, *copy)
 
-    def _store_stage(self, store: RowStore, first_row: int, stage_number: int, part: slice, stage: Array) -> None:
+    def _store_stage(self, store: RowStore, first_row: int, stage_number: int, part: slice, stage: Any) -> None:
         """Write a stage to the store when its copy from the GPU has ended."""
         self._write_stages.events[stage_number].synchronize()
         store.write(first_row + part.start, stage)
@@ -204,7 +203,7 @@ class _Stages:
         self.stream = cuda.Stream(non_blocking=True)
         self.events = [cuda.Event(disable_timing=True) for _ in range(2)]
 
-    def rows_at(self, stage_number: int, store: RowStore, first_row: int, rows: Array) -> Array:
+    def rows_at(self, stage_number: int, store: RowStore, first_row: int, rows: Array) -> Any:
         """Return memory in stage ``stage_number`` for rows of the store from ``first_row`` on."""
         return self._memories[stage_number].array_at(store.page_offset(first_row), rows.shape, rows.dtype)
 

@@ -20,11 +20,12 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 
 from semiring.arrays.bits import BitMatrix, pack
+from semiring.namespaces import Array
 
 try:
     import fcntl
@@ -44,7 +45,6 @@ __all__ = [
     "rows_of_truths",
 ]
 
-Array: TypeAlias = Any
 
 #: The most threads that copy at the same time. A closure by strips of an array of 16 GiB on an H200, whose host has 64
 #: cores, took 20.1 s with 8 threads, 21.3 s with 16 and 34.6 s with 64, 2026-11-22. With 64, each copies four rows of a
@@ -230,7 +230,7 @@ class File:
                 error.filename = self.path
             raise
 
-    def _move_all(self, call: Any, memory: Array, position: int) -> None:
+    def _move_all(self, call: Any, memory: Any, position: int) -> None:
         """Transfer all bytes of the memory, and the whole pages between its ends past the cache."""
         view, address = memoryview(memory).cast("B"), memory.ctypes.data
         size, head = len(view), -position % PAGE
@@ -398,7 +398,7 @@ class HostRows:
         """Shut down the threads that copy."""
         self._pool.shutdown()
 
-    def _copy(self, target: Array, source: Array) -> None:
+    def _copy(self, target: Any, source: Any) -> None:
         step = max(1, -(-len(target) // self._threads))
         parts = [slice(start, start + step) for start in range(0, len(target), step)]
         list(self._pool.map(lambda part: np.copyto(target[part], source[part]), parts))
@@ -412,17 +412,17 @@ class Memory:
 
     def __init__(self, rows: int, n: int, dtype: np.dtype[Any], allocate: Callable[[int], Array] | None = None) -> None:
         size = rows * n * dtype.itemsize + PAGE
-        self._bytes = np.empty(size, np.uint8) if allocate is None else allocate(size)
+        self._bytes: Any = np.empty(size, np.uint8) if allocate is None else allocate(size)
         self._n, self._dtype = n, dtype
 
-    def rows_at(self, page_offset: int, rows: int) -> Array:
+    def rows_at(self, page_offset: int, rows: int) -> Any:
         """Return an array (rows, n) at an address congruent to ``page_offset`` modulo `PAGE`.
 
         If that address is not aligned for the dtype, the array begins at the start of the buffer.
         """
         return self.array_at(page_offset, (rows, self._n), self._dtype)
 
-    def array_at(self, page_offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    def array_at(self, page_offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
         """Return an array of a shape and dtype that fit in the buffer, at the address that `rows_at` describes."""
         skip = (page_offset - self._bytes.ctypes.data) % PAGE
         if skip % dtype.itemsize:

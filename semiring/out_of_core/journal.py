@@ -59,12 +59,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import gcd
 from threading import Thread
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from semiring.distributed.transports import SINGLE_RANK, Communicator
 from semiring.errors import StorageError
+from semiring.namespaces import Array
 from semiring.out_of_core.disk import (
     PAGE,
     File,
@@ -87,7 +88,6 @@ __all__ = [
     "row_shifts",
 ]
 
-Array: TypeAlias = Any
 
 _MAGIC = b"semiring journal 3\n\0"
 _HEADER = struct.Struct("<20sQI")  # magic, and the length and the checksum of the JSON text after it
@@ -113,9 +113,9 @@ def checksum(rows: Array, preceding_sum: int = 0) -> int:
     ``preceding_sum`` is the checksum of the preceding rows. Checksums are comparable only for rows in equally sized
     parts.
     """
-    data = rows.reshape(-1).view(np.uint8)
+    data: Any = rows.reshape(-1).view(np.uint8)
     whole = data.size // PAGE * PAGE
-    pages = data[:whole].view(np.uint64).reshape(-1, PAGE // 8).sum(axis=1)
+    pages: Any = data[:whole].view(np.uint64).reshape(-1, PAGE // 8).sum(axis=1)
     return zlib.crc32(data[whole:].tobytes(), zlib.crc32(pages.tobytes(), preceding_sum))
 
 
@@ -197,7 +197,7 @@ class JournalState:
     panel: int = 0
     is_finished: bool = False
     modification_time: int = 0
-    sums: Array = field(default_factory=lambda: np.zeros(0, np.uint32))
+    sums: Any = field(default_factory=lambda: np.zeros(0, np.uint32))
 
     def to_bytes(self) -> bytes:
         """Return the record as the bytes of a slot."""
@@ -274,7 +274,7 @@ class Journal:
         self.layout = StripLayout.from_json(about["layout"])
         self._target: File | None = None
         self._descending: Sequence[bool] = ()
-        self._sums: Array = None
+        self._sums: Any = None
         #: The checksums of the strips that this rank has written since the last record.
         self._unrecorded_sums: dict[int, int] = {}
         self._resume_point = ResumePoint(0, False, 0)

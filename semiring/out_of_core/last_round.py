@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -22,13 +22,12 @@ from semiring.algorithms.irreflexive_closure import add_cycles, close_loops
 from semiring.arrays.bits import WORD_BITS, pack
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.engine import make_plan
-from semiring.namespaces import array_namespace
+from semiring.namespaces import Array, array_namespace
 from semiring.out_of_core.buffer_pools import BufferPool
 from semiring.out_of_core.disk import PackedRows, RowStore
 
 __all__ = ["LastRound"]
 
-Array: TypeAlias = Any
 
 _ENTRIES = 1 << 18  # the entries that one operation processes, which bounds its temporaries
 
@@ -85,9 +84,7 @@ def _pieces(rows: int, width: int) -> Iterator[slice]:
         yield slice(start, min(rows, start + step))
 
 
-def _compute_cycles(
-    plan: KernelPlan, pool: BufferPool, store: RowStore, loops: Array, rows: Array, tile: Array
-) -> Array:
+def _compute_cycles(plan: KernelPlan, pool: BufferPool, store: RowStore, loops: Array, rows: Array, tile: Array) -> Any:
     """Return the cycles (n,), the diagonal of A⁺, from the closed matrix in ``store``.
 
     ``rows`` (p, n) and ``tile`` are buffers. The first one holds p rows at a time, and the second one the same columns

@@ -39,6 +39,7 @@ from semiring.distributed.transports import SINGLE_RANK, Communicator, agree
 from semiring.kernels.contract import Mark
 from semiring.kernels.engine import Engine
 from semiring.kernels.machines import closure_speed
+from semiring.namespaces import Array
 from semiring.out_of_core.buffer_pools import BufferPool
 from semiring.out_of_core.disk import RowStore
 from semiring.out_of_core.journal import ChecksummedRows, ResumePoint
@@ -47,7 +48,6 @@ from semiring.out_of_core.strip_layout import BUFFERS, StripLayout
 
 __all__ = ["NoStarError", "Progress", "RowTransform", "StripClosure", "WriteListener"]
 
-Array: TypeAlias = Any
 Range: TypeAlias = tuple[int, int]
 Progress: TypeAlias = Callable[[int, int], None]  # called with the pairs done, and the pairs of the whole closure
 RowTransform: TypeAlias = Callable[[int, Array], None]  # changes rows in place, and takes the number of the first row
@@ -102,15 +102,15 @@ class _ActiveRows(Rows):
     """The rows in memory for `Elimination`: those of the panel, and those of the current strip."""
 
     def __init__(self) -> None:
-        self.panel: Array = None
+        self.panel: Any = None
         self.first_panel_row = 0
-        self.rows: Array = None
+        self.rows: Any = None
         self.first_row = 0
 
-    def strip(self, rows: Range) -> Array:
+    def strip(self, rows: Range) -> Any:
         return self.rows[rows[0] - self.first_row : rows[1] - self.first_row]
 
-    def pivots(self, pivots: Range) -> Array:
+    def pivots(self, pivots: Range) -> Any:
         return self.panel[pivots[0] - self.first_panel_row : pivots[1] - self.first_panel_row]
 
 

@@ -8,13 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from semiring.distributed.transports import SINGLE_RANK, Communicator, agree
 from semiring.errors import StorageError
 from semiring.kernels.engine import Engine
+from semiring.namespaces import Array
 from semiring.out_of_core.buffer_pools import BufferPool
 from semiring.out_of_core.disk import (
     File,
@@ -32,8 +33,6 @@ from semiring.out_of_core.stored_matrix import StoredMatrix, header
 from semiring.out_of_core.strip_layout import StripLayout
 
 __all__ = ["FileRun", "HostArrayRun", "complete_file", "open_for_writing"]
-
-Array: TypeAlias = Any
 
 
 @dataclass

@@ -5,17 +5,17 @@ from __future__ import annotations
 import mmap
 import os
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from semiring.errors import DTypeError, FormatError, ShapeError, StorageError
 from semiring.io.npy import PARSER_LOCK, read_header
+from semiring.namespaces import Array
 from semiring.out_of_core.disk import File, FileRows
 
 __all__ = ["StoredMatrix", "as_stored", "header", "is_npy_name", "new_file", "release_pages"]
 
-Array: TypeAlias = Any
 
 _WRITABLE = ("r+", "w+")
 
@@ -69,7 +69,7 @@ class StoredMatrix:
         """Return the rows in the open file, or the columns in Fortran order."""
         return FileRows(file, self.start, self.row_bytes, self.n)
 
-    def result(self) -> Array:
+    def result(self) -> Any:
         """Return the caller's array, or for a name a read-only map of the file."""
         if isinstance(self.argument, np.ndarray):
             return self.argument

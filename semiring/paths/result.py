@@ -443,7 +443,7 @@ class Paths:
         return tree
 
     @_run_on_own_device
-    def _search_tree_on_device(self, plan: KernelPlan, weights: Array, source: int) -> Array:
+    def _search_tree_on_device(self, plan: KernelPlan, weights: Any, source: int) -> Array:
         distances, tolerance = self._distances, tolerance_for(plan, self._distances)
         if plan.dtype.name == "bfloat16":
             distances, weights = distances.astype(np.float32), weights.astype(np.float32)

@@ -74,7 +74,7 @@ class _DijkstraGraph:
         s = self.forward
         return Searches(s.plan, first, rows, s.weights[entries], is_reversed=True)
 
-    def to_caller_weights(self, values: Array, sources: Array, targets: Array) -> Array:
+    def to_caller_weights(self, values: Array, sources: Array, targets: Array) -> Any:
         """Convert values of paths between pairs of vertices (broadcast) to the caller's dtype and weights."""
         dtype = self.edges.values.dtype
         if self.shift is None:

@@ -181,7 +181,7 @@ class SomePaths(Paths):
         )
         return csr_array((weights, edges.indices, edges.starts), shape=(edges.n, edges.n))
 
-    def _select_distances(self, source: Any) -> Array | None:
+    def _select_distances(self, source: Any) -> Any | None:
         """Return the distances (n,) from a source; None if only distances to some targets were found."""
         row = self._find_row(source)
         everywhere = self._answer.targets is None and not self._is_sparse

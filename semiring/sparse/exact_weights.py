@@ -77,7 +77,7 @@ class ExactPotentials:
         """Return the weights of the edges, ≥ 0, each rounded once to float64."""
         return np.asarray(from_units(self.weights, self.unit))
 
-    def row_distances(self, sources: Array, targets: Array, reduced_distances: Array) -> Array:
+    def row_distances(self, sources: Array, targets: Any, reduced_distances: Array) -> Array:
         """Return distances (p, q) in float64.
 
         ``reduced_distances`` are the distances of the reduced weights, (p, q).

@@ -328,7 +328,7 @@ class Factor:
         semiring = path_counts(self.semiring.name) if self._counts else self.semiring
         return make_plan(semiring, dtype, nonnegative=nonnegative, threads=threads)
 
-    def _eliminate(self, base: tuple[Factor, Array] | None) -> FactorNumbers:
+    def _eliminate(self, base: tuple[Factor, Any] | None) -> FactorNumbers:
         """Return the factor's numbers. If potentials are needed, also set the shift and the work dtype.
 
         ``base``: the factor before an update, and the indices of the changed entries.

@@ -165,7 +165,7 @@ def _check_shape(b: Array, n: int) -> None:
         raise ShapeError(f"b is {b.shape}: ({n},) or ({n}, k) is needed")
 
 
-def _solve_dense(A: Array, b: Array, semiring: Semiring, transpose: bool, threads: int) -> Array:
+def _solve_dense(A: Any, b: Any, semiring: Semiring, transpose: bool, threads: int) -> Array:
     """Solve with a dense matrix: by elimination, or by the closure if rounded weights may be negative."""
     scan, other = check_entries(A, semiring), check_entries(b, semiring, "b")
     n = len(A)

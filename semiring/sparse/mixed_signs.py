@@ -37,9 +37,7 @@ Array = NDArray[Any]
 _MAX_EXACT_SUM = 2**49  # sums of whole numbers up to this limit are exact in float64
 
 
-def find_potentials(
-    n: int, tails: Array, heads: Array, weights: Array, sign: int
-) -> tuple[Array, Array] | ExactPotentials:
+def find_potentials(n: int, tails: Array, heads: Array, weights: Array, sign: int) -> tuple[Any, Any] | ExactPotentials:
     """Return potentials h (n,) float64 of min-plus edges with floats, and each vertex's strong component (n,).
 
     With ``sign`` -1 the edges are those of max-plus. No two edges may have the same tail and head. If float64

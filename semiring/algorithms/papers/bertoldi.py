@@ -39,12 +39,11 @@ import numpy as np
 
 from semiring.advice import option
 from semiring.algorithms.stars import may_diverge, vertex_without_star
-from semiring.algorithms.views import Array
 from semiring.errors import AlgebraError
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.definition import has_unit_star
 from semiring.kernels.engine import Engine
-from semiring.namespaces import array_namespace
+from semiring.namespaces import Array, array_namespace
 
 __all__ = [
     *("bertoldi_cuda", "bertoldi_cuda_shared", "bertoldi_openmp", "bertoldi_openmp_static"),

@@ -27,9 +27,9 @@ from __future__ import annotations
 from typing import Any
 
 from semiring.algorithms.rkleene import rkleene
-from semiring.algorithms.views import Array
 from semiring.kernels.contract import Backend, Capabilities, KernelPlan, ProductKernels, missing_operations
 from semiring.kernels.engine import Engine
+from semiring.namespaces import Array
 
 __all__ = ["buluc_iterative", "rkleene_plain"]
 

@@ -17,8 +17,8 @@ The method does not close packed bits, nor semirings whose ⊕ is not idempotent
 
 from __future__ import annotations
 
-from semiring.algorithms.views import Array
 from semiring.kernels.engine import Engine
+from semiring.namespaces import Array
 
 __all__ = ["harish_narayanan"]
 

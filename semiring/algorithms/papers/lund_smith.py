@@ -30,8 +30,8 @@ The methods do not close packed bits, nor semirings whose ⊕ is not idempotent 
 
 from __future__ import annotations
 
-from semiring.algorithms.views import Array
 from semiring.kernels.engine import Engine
+from semiring.namespaces import Array
 
 __all__ = ["lund_smith", "lund_smith_registers", "lund_smith_unrolled"]
 

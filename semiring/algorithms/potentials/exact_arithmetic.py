@@ -24,13 +24,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from math import inf, log2
+from typing import Any
 
 import numpy as np
 
 from semiring.algorithms.bellman_ford import Labels, bellman_ford
 from semiring.algorithms.potentials.sweeps import cycle_error
 from semiring.algorithms.potentials.tropical_weights import roundings
-from semiring.algorithms.views import Array
+from semiring.namespaces import Array
 
 __all__ = ["SPREAD", "ExactComponentPotentials", "common_unit", "from_units", "to_units"]
 
@@ -105,7 +106,7 @@ def common_unit(values: Array) -> int:
     return int(exponents.min(initial=1024, where=mantissas != 0)) - 53
 
 
-def to_units(values: Array, unit: int) -> Array:
+def to_units(values: Array, unit: int) -> Any:
     """Convert floats to Python integers in units of 2ᵉ, truncated below a unit; ``unit`` is e."""
     mantissas, exponents = np.frexp(values)
     numbers = (mantissas * 2.0**53).astype(np.int64).astype(object)

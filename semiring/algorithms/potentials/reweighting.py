@@ -16,11 +16,10 @@ from semiring.algorithms.potentials.small_matrices import SMALL, small_potential
 from semiring.algorithms.potentials.sweeps import exact_cycle_error, potentials
 from semiring.algorithms.potentials.tropical_weights import Weights, check_range
 from semiring.algorithms.rkleene import rkleene
-from semiring.algorithms.views import Array
 from semiring.arrays.parts import to_host_array
 from semiring.errors import DomainError, NegativeCycleError
 from semiring.kernels.engine import engine_of, make_plan
-from semiring.namespaces import array_namespace
+from semiring.namespaces import Array, array_namespace
 
 __all__ = ["choose_potentials", "potentials_by_sweeps"]
 

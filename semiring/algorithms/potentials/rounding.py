@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algorithms.potentials.tropical_weights import Weights
-from semiring.algorithms.views import Array
-from semiring.namespaces import array_namespace
+from semiring.namespaces import Array, array_namespace
 
 __all__ = ["distance_bound", "is_shift_accurate", "least_magnitude", "least_weight", "shift_bound"]
 

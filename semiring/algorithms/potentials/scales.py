@@ -30,11 +30,10 @@ from semiring.algebra.catalogue import max_times, min_times
 from semiring.algorithms.bellman_ford import Labels, bellman_ford
 from semiring.algorithms.potentials.tropical_weights import relative_rounding, weight_rounding
 from semiring.algorithms.stars import exact_product
-from semiring.algorithms.views import Array
 from semiring.arrays.parts import pieces, to_host_array
 from semiring.kernels import backend_for
 from semiring.kernels.engine import make_plan
-from semiring.namespaces import array_namespace
+from semiring.namespaces import Array, array_namespace
 
 __all__ = ["cycle_weights", "may_gain", "scales"]
 
@@ -49,7 +48,7 @@ def may_gain(semiring: Semiring, lowest: Any, highest: Any) -> bool:
     return semiring == min_times and lowest is not None and bool(lowest < 1)
 
 
-def scales(A: Array, semiring: Semiring, rounded_to: Any = None) -> Array | list[int] | None:
+def scales(A: Array, semiring: Semiring, rounded_to: Any = None) -> Any | list[int] | None:
     """Return factors p (n,) float64 on the device of the matrix A (n, n) of floats, or a cycle that gains.
 
     The cycle is a list of its vertices. The result is None where the product of some path leaves the range of float64;

@@ -11,14 +11,16 @@ Source: Johnson 1977, as in `potentials`. Cost: n³ pairs on one thread.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.potentials.rounding import least_magnitude, shift_bound
 from semiring.algorithms.potentials.tropical_weights import negligible_amount
-from semiring.algorithms.views import Array
 from semiring.kernels import backend_for
 from semiring.kernels.engine import make_plan
+from semiring.namespaces import Array
 
 __all__ = ["SMALL", "small_potentials"]
 
@@ -29,7 +31,7 @@ _least, _greatest = np.minimum.reduce, np.maximum.reduce  # the methods of an ar
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 
-def small_potentials(A: Array) -> Array | None:
+def small_potentials(A: Any) -> Array | None:
     """Return potentials (n,) float64 of finite weights and ∞, or None where `potentials` must compute them."""
     plan = make_plan(min_plus, _FLOAT64)
     D = A.astype(_FLOAT64, order="C")

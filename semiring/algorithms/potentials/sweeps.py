@@ -39,12 +39,11 @@ import numpy as np
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.bellman_ford import bellman_ford, raise_by_margin, sweep_lengths
 from semiring.algorithms.potentials.tropical_weights import Weights, relative_rounding, roundings
-from semiring.algorithms.views import Array
 from semiring.arrays.parts import to_host_array
 from semiring.errors import NO_CLOSURE, DomainError, NegativeCycleError, PositiveCycleError, cycle_text
 from semiring.kernels import backend_for
 from semiring.kernels.contract import PassKernels
-from semiring.namespaces import array_namespace
+from semiring.namespaces import Array, array_namespace
 
 __all__ = ["cycle_error", "exact_cycle_error", "potentials"]
 

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.expressions.tree import float_limits, is_half
-from semiring.algorithms.views import Array
 from semiring.arrays.parts import any_true, pieces, to_host_array
 from semiring.errors import DomainError, IntegerOverflowError
-from semiring.namespaces import array_namespace
+from semiring.namespaces import Array, array_namespace
 
 __all__ = [
     "Weights",

@@ -17,8 +17,9 @@ from semiring.compat.networkx.distances import (
     reject_function,
     weighted_matrix,
 )
-from semiring.compat.networkx.graph import Array, ConvertedGraph
+from semiring.compat.networkx.graph import ConvertedGraph
 from semiring.errors import NegativeCycleError
+from semiring.namespaces import Array
 
 __all__ = [
     "all_pairs_bellman_ford_path",

@@ -19,9 +19,10 @@ from semiring.algorithms.schedule import dense_is_faster
 from semiring.arrays.encoding import inner_zero
 from semiring.arrays.zero_conventions import trust_zeros
 from semiring.closures import closure, closure_with_predecessors
-from semiring.compat.networkx.graph import Array, ConvertedGraph, EdgeWeights, device_for
+from semiring.compat.networkx.graph import ConvertedGraph, EdgeWeights, device_for
 from semiring.errors import DTypeError, IntegerOverflowError, NegativeCycleError
 from semiring.kernels.engine import engine_of, make_plan
+from semiring.namespaces import Array
 from semiring.threads import get_threads
 
 __all__ = [

@@ -9,7 +9,8 @@ import numpy as np
 
 from semiring.compat.networkx.all_pairs import floyd_warshall_numpy
 from semiring.compat.networkx.distances import Distances, distances, floyd_warshall_by_edges, hops, reject_function
-from semiring.compat.networkx.graph import Array, ConvertedGraph
+from semiring.compat.networkx.graph import ConvertedGraph
+from semiring.namespaces import Array
 
 __all__ = [
     "average_shortest_path_length",

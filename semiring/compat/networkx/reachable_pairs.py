@@ -9,7 +9,8 @@ import numpy as np
 from semiring.algebra.catalogue import boolean
 from semiring.arrays.bits import BitMatrix
 from semiring.closures import closure
-from semiring.compat.networkx.graph import Array, ConvertedGraph, device_for
+from semiring.compat.networkx.graph import ConvertedGraph, device_for
+from semiring.namespaces import Array
 
 __all__ = ["transitive_closure", "transitive_closure_dag"]
 

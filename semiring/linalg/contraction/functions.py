@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
-from typing import Any, Literal, TypeAlias, TypedDict, Unpack, overload
+from typing import Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -25,11 +25,10 @@ from semiring.linalg.dispatch import multiply_into, reveals_invalid_entries, sca
 from semiring.linalg.elementwise import add, is_sum_of_numpy, multiply, reduce
 from semiring.linalg.products import demand_selective, matmul
 from semiring.linalg.ranges import may_wrap
-from semiring.namespaces import array_namespace, is_device_array
+from semiring.namespaces import Array, array_namespace, is_device_array
 
 __all__ = ["einsum", "einsum_path"]
 
-Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 #: A call with more bytes of intermediate results compares its memory with the free memory.
 _UNCHECKED_BYTES = 1 << 28
@@ -47,7 +46,7 @@ class ArrayOperations:
         """Return the strides in bytes."""
         return tuple(x.strides)
 
-    def diagonal(self, x: Array, first: int, second: int) -> Array:
+    def diagonal(self, x: Array, first: int, second: int) -> Any:
         """Return a view that is writable if x is writable, because kernels are compiled again for read-only arrays."""
         axes = [axis for axis in range(x.ndim) if axis not in (first, second)]
         shape, strides = (tuple(values[axis] for axis in axes) for values in (x.shape, x.strides))
@@ -70,7 +69,7 @@ class ArrayOperations:
         view = _transpose(x, [axis for axis in axes if axis is not None])
         return view[tuple(None if axis is None else slice(None) for axis in axes)] if None in axes else view
 
-    def product(self, left: Array, right: Array, names: tuple[str, str]) -> Array:
+    def product(self, left: Array, right: Array, names: tuple[str, str]) -> Any:
         """Return the product of matrices or stacks. Entries that have not been scanned are scanned here."""
         C = array_namespace(left).empty((*left.shape[:-1], right.shape[-1]), left.dtype)
         unscanned = _select_unscanned(left, right, names)
@@ -100,7 +99,7 @@ class ArrayOperations:
         scan_operands(self.semiring, self.check, **_select_unscanned(left, right, names))
         return matmul(left, right, self.semiring, return_witness=True, check=self.scans_results, threads=self.threads)
 
-    def entrywise(self, left: Array, right: Array, names: tuple[str, str]) -> Array:
+    def entrywise(self, left: Array, right: Array, names: tuple[str, str]) -> Any:
         """Return the entrywise product, in pieces that need no large workspace."""
         scan_operands(self.semiring, self.check, **_select_unscanned(left, right, names))
         shape, xp = np.broadcast_shapes(left.shape, right.shape), array_namespace(left)
@@ -112,7 +111,7 @@ class ArrayOperations:
             result[piece] = multiply(left[piece], right[piece], self.semiring, check=self.scans_results)
         return result
 
-    def sum_axes(self, x: Array, axes: Sequence[int], name: str) -> Array | None:
+    def sum_axes(self, x: Array, axes: Sequence[int], name: str) -> Any | None:
         """Return the sum if a function of NumPy computes it, else None: other sums are faster as products with ones."""
         if not is_sum_of_numpy(self.semiring):
             return None
@@ -120,11 +119,11 @@ class ArrayOperations:
             scan_operands(self.semiring, self.check, **{name: x})
         return array_namespace(x).asarray(reduce(x, self.semiring, tuple(axes), check=self.scans_results))
 
-    def ones(self, x: Array, shape: tuple[int, int]) -> Array:
+    def ones(self, x: Array, shape: tuple[int, int]) -> Any:
         """Return a matrix of 1̄."""
         return array_namespace(x).full(shape, self.semiring.one_for(x.dtype), x.dtype)
 
-    def add_into(self, x: Array, y: Array) -> Array:
+    def add_into(self, x: Array, y: Array) -> Any:
         """Return x ⊕ y, written into x."""
         if is_device_array(x) or not x.ndim:
             return array_namespace(x).asarray(add(x, y, self.semiring, check=self.scans_results))
@@ -132,7 +131,7 @@ class ArrayOperations:
             x[piece] = add(x[piece], y[piece], self.semiring, check=self.scans_results)
         return x
 
-    def empty(self, x: Array, shape: Sequence[int]) -> Array:
+    def empty(self, x: Array, shape: Sequence[int]) -> Any:
         """Return an uninitialized array of a shape."""
         return array_namespace(x).empty(tuple(shape), x.dtype)
 

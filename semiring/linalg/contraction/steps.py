@@ -15,10 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise, product
 from math import prod
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol
 
 from semiring.linalg.contraction.notation import Notation
 from semiring.linalg.contraction.orders import Path
+from semiring.namespaces import Array
 
 __all__ = [
     "BlockOperations",
@@ -33,7 +34,6 @@ __all__ = [
     "take_block",
 ]
 
-Array: TypeAlias = Any
 
 _MIN_OUTER_ENTRIES = (
     64  # entries of an outer product: a stack of smaller ones takes longer than their entrywise product
@@ -61,34 +61,34 @@ class Choice(NamedTuple):
 class TermOperations(Protocol):
     """The operations that a library provides. A ``name`` marks an operand whose entries need a scan."""
 
-    def strides(self, x: Array) -> tuple[int, ...]:
+    def strides(self, x: Any) -> tuple[int, ...]:
         """Return the stride of each axis, in any one unit."""
 
-    def diagonal(self, x: Array, first: int, second: int) -> Array:
+    def diagonal(self, x: Any, first: int, second: int) -> Any:
         """Return the diagonal of two axes as the last axis."""
 
-    def group_axes(self, x: Array, groups: Sequence[Sequence[int]]) -> Array:
+    def group_axes(self, x: Any, groups: Sequence[Sequence[int]]) -> Any:
         """Return x with each group of axes as one."""
 
-    def reshape(self, x: Array, shape: Sequence[int]) -> Array:
+    def reshape(self, x: Any, shape: Sequence[int]) -> Any:
         """Return x, whose entries are contiguous, in another shape."""
 
-    def align(self, x: Array, axes: Sequence[int | None]) -> Array:
+    def align(self, x: Any, axes: Sequence[int | None]) -> Any:
         """Return x with its axes in this order, and an axis of size 1 for None."""
 
-    def product(self, left: Array, right: Array, names: tuple[str, str]) -> Array:
+    def product(self, left: Any, right: Any, names: tuple[str, str]) -> Any:
         """Return left ⊗ right, of two matrices or of two stacks of the same number of matrices."""
 
-    def entrywise(self, left: Array, right: Array, names: tuple[str, str]) -> Array:
+    def entrywise(self, left: Any, right: Any, names: tuple[str, str]) -> Any:
         """Return left ⊗ right entry by entry, of arrays with the same number of axes, which broadcast."""
 
-    def sum_axes(self, x: Array, axes: Sequence[int], name: str) -> Array | None:
+    def sum_axes(self, x: Any, axes: Sequence[int], name: str) -> Any | None:
         """Return the ⊕ along the axes, or None if a product with ones is better."""
 
-    def ones(self, x: Array, shape: tuple[int, int]) -> Array:
+    def ones(self, x: Any, shape: tuple[int, int]) -> Any:
         """Return a matrix of 1̄ in the dtype and the memory of x."""
 
-    def verify(self, x: Array, name: str) -> None:
+    def verify(self, x: Any, name: str) -> None:
         """Scan the entries of an operand that is part of no product and no sum."""
 
 
@@ -120,7 +120,7 @@ def stride_of_group(shape: Sequence[int], strides: Sequence[int], axes: Iterable
     return strides[remaining[-1]] if remaining else 0
 
 
-def prepare_terms(ops: TermOperations, notation: Notation, sizes: Mapping[str, int], arrays: list[Array]) -> list[Term]:
+def prepare_terms(ops: TermOperations, notation: Notation, sizes: Mapping[str, int], arrays: list[Any]) -> list[Term]:
     """Return the operands as terms whose labels are distinct, without axes that broadcast.
 
     The list of arrays is emptied.
@@ -141,7 +141,7 @@ def prepare_terms(ops: TermOperations, notation: Notation, sizes: Mapping[str, i
     return terms
 
 
-def contract(ops: TermOperations, terms: list[Term], path: Path, output: str, choices: Choices | None = None) -> Array:
+def contract(ops: TermOperations, terms: list[Term], path: Path, output: str, choices: Choices | None = None) -> Any:
     """Return the contraction of the terms, in the order of the path. The list of terms is emptied.
 
     ``choices`` receives the entries that attain each sum.
@@ -287,14 +287,14 @@ def contract_blocks(
     output: str,
     blocks: Mapping[str, int],
     sizes: Mapping[str, int],
-) -> Array:
+) -> Any:
     """Return the contraction, computed in blocks of ``blocks[label]`` indices of each label in ``blocks``."""
     if not blocks:
         return contract(ops, terms, path, output)
     outer, inner = ([label for label in blocks if (label in output) == remaining] for remaining in (True, False))
-    result: Array = None
+    result: Any = None
     for place in _iterate_blocks(outer, blocks, sizes):
-        part: Array = None
+        part: Any = None
         for more in _iterate_blocks(inner, blocks, sizes):
             some = [take_block(term, place | more) for term in terms]
             value = contract(ops, some, path, output)

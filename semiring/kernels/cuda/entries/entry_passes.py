@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from semiring.algebra.expressions.tree import is_floating
 from semiring.arrays.device import load_cupy
 from semiring.arrays.float_order import MAGNITUDE_BITS
 from semiring.kernels.cuda.entries.passes import Pass
+from semiring.namespaces import Array
 
 __all__ = [
     "clear_zeros",
@@ -27,8 +28,6 @@ __all__ = [
     "select",
     "spoil",
 ]
-
-Array: TypeAlias = Any  # a CuPy array
 
 
 @cache
@@ -99,7 +98,7 @@ _NONNEGATIVE = Pass(
 )
 
 
-def copy_nonnegative(A: Array, out: Array) -> Array:
+def copy_nonnegative(A: Array, out: Array) -> Any:
     """Write A, the sign bits of -0.0 and of NaN cleared, into ``out`` (which may be A).
 
     Returns a word (1,) int32, which is 1 if an entry was below 0. A NaN with a sign would sort before all numbers.
@@ -212,7 +211,7 @@ def _relax_kernel() -> Any:
     )
 
 
-def relax(A: Array, h: Array, sign: int, epsilon: float) -> Array:
+def relax(A: Array, h: Array, sign: int, epsilon: float) -> Any:
     """Return the minimum over i of h[i] + w[i, j], (n,) float64, for weights w = ± A raised by ε |w|.
 
     ∞ of either sign is no edge. The function reads A (m, n) of floats once, without a temporary. h is (m,).

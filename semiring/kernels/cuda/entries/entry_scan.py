@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from math import ceil, floor, isinf, prod
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,10 +16,10 @@ from semiring.arrays.device import alignment_error, load_cupy
 from semiring.arrays.scans import Scan, raise_for_entry, rule_for
 from semiring.kernels.cuda.entries.prepared_launch import PreparedLaunch
 from semiring.logs import CACHED_SECONDS, Compilation
+from semiring.namespaces import Array
 
 __all__ = ["MemoryOrder", "key_of", "scan_array", "scan_arrays"]
 
-Array: TypeAlias = Any  # a CuPy array
 
 _THREADS, _BLOCKS = 256, 1024
 _IS_NAN, _IS_ZERO, _HAS_SIGN, _IS_OUTSIDE, _IS_NUMBER = 1, 2, 4, 8, 16
@@ -100,7 +100,7 @@ def _value(key: int, dtype: np.dtype[Any]) -> Any:
 
 
 @lru_cache(maxsize=1024)
-def _rule(semiring: Semiring, dtype: np.dtype[Any], device: int) -> Array:
+def _rule(semiring: Semiring, dtype: np.dtype[Any], device: int) -> Any:
     """Return the `Rule` of scan.cu on the device: its words are copied once, not in every launch."""
     cupy = load_cupy()
     rule = cupy.asarray(np.array(_keys(semiring, dtype), np.uint64))

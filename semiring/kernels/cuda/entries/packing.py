@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from semiring.arrays.device import load_cupy
+from semiring.namespaces import Array
 
 __all__ = ["count", "empty_words", "pack", "pack_from_host", "set_bits", "unpack", "unpack_to_host"]
 
-Array: TypeAlias = Any  # a CuPy array
 _TRANSFERRED = 1 << 26  # the truth values that are unpacked on the GPU at a time, in transfers from or to the host
 
 _PACK = """
@@ -59,26 +59,26 @@ def set_bits(words: Array, rows: Array, columns: Array) -> None:
     _set_bits_kernel()(rows, columns, words.shape[1], words)
 
 
-def empty_words(shape: tuple[int, ...]) -> Array:
+def empty_words(shape: tuple[int, ...]) -> Any:
     """Return uninitialized words uint32 for truth values of a shape (..., m, n)."""
     return load_cupy().empty((*shape[:-1], -(-shape[-1] // 32)), np.uint32)
 
 
-def pack(truths: Array) -> Array:
+def pack(truths: Array) -> Any:
     """Return the words (..., m, ⌈n/32⌉) of a bool array (..., m, n) of any strides. Tail bits are zero."""
     words = empty_words(truths.shape)
     _pack_kernel()(truths, truths.shape[-1], words.shape[-1], words)
     return words
 
 
-def unpack(words: Array, columns: int, out: Array | None = None) -> Array:
+def unpack(words: Array, columns: int, out: Array | None = None) -> Any:
     """Return the bool array (..., m, columns) of words (..., m, ⌈columns/32⌉) of any strides, or write ``out``."""
     truths = load_cupy().empty((*words.shape[:-1], columns), np.bool_) if out is None else out
     _unpack_kernel()(words, columns, words.shape[-1], truths)
     return truths
 
 
-def pack_from_host(truths: np.ndarray[Any, Any]) -> Array:
+def pack_from_host(truths: np.ndarray[Any, Any]) -> Any:
     """Return the words (m, ⌈n/32⌉) on the current GPU of a bool array (m, n) of the host, copied in strips."""
     words = empty_words(truths.shape)
     for rows in _strips(truths):
@@ -86,7 +86,7 @@ def pack_from_host(truths: np.ndarray[Any, Any]) -> Array:
     return words
 
 
-def unpack_to_host(words: Array, out: np.ndarray[Any, Any]) -> None:
+def unpack_to_host(words: Any, out: np.ndarray[Any, Any]) -> None:
     """Write the truth values of words (m, ⌈n/32⌉) into out (m, n) on the host, in strips."""
     for rows in _strips(out):
         out[rows] = unpack(words[rows], out.shape[1]).get()
@@ -97,6 +97,6 @@ def _strips(truths: np.ndarray[Any, Any]) -> Iterator[slice]:
     return (slice(start, start + step) for start in range(0, truths.shape[0], step))
 
 
-def count(words: Array) -> Array:
+def count(words: Array) -> Any:
     """Return the number of bits set in words of any shape, as a 0-d int64 array. The function does not wait."""
     return _count_kernel()(words)

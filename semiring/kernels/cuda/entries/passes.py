@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 
 from semiring.arrays.device import load_cupy
 from semiring.kernels.cuda.entries.prepared_launch import PreparedLaunch
 from semiring.logs import CACHED_SECONDS, Compilation
+from semiring.namespaces import Array
 
 __all__ = ["SIZES", "Pass", "source"]
 
-Array: TypeAlias = Any  # a CuPy array
 
 _THREADS = 256  # as in pass.cu
 _BLOCKS = 1056  # eight blocks for each multiprocessor of an H200
