@@ -306,7 +306,7 @@ def _count_paths(A: Any, semiring: Semiring, reading: Reading) -> Semiring:
     if hasattr(A, "dtype") and not needs_counts(semiring, A.dtype):
         return semiring
     is_stack = getattr(A, "ndim", 2) > 2
-    for matrix in A.reshape(-1, *A.shape[-2:]) if is_stack else (A,):
+    for matrix in (A[index] for index in np.ndindex(A.shape[:-2])) if is_stack else (A,):
         edges = edges_of(matrix, semiring, reading=reading, check=False)
         if not needs_counts(semiring, edges.values.dtype):
             return semiring

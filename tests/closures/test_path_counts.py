@@ -46,6 +46,12 @@ def test_counts_are_exact(rng, call, dtype, name):
         np.testing.assert_array_equal(sr.closure(A, name, reflexive=False), sums_over_paths(A) - np.eye(n, dtype=int))
 
 
+@pytest.mark.parametrize("shape", [(0, 0), (3, 0, 0), (0, 4, 4), (2, 1, 3, 3)])
+def test_empty_matrices_and_stacks_have_counts(shape):
+    expected = np.broadcast_to(np.eye(shape[-1], dtype=np.int16), shape)
+    np.testing.assert_array_equal(sr.closure(np.zeros(shape, np.int16), "plus_times"), expected)
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("call", CALLS)
 def test_cycles_and_long_sums_are_refused(call, form):
