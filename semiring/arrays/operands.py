@@ -493,7 +493,7 @@ def check_flags(options: Mapping[str, Any]) -> None:
     """Raise `TypeError` for a flag that is neither True nor False, because any text would count as True."""
     for name, value in options.items():
         if name in _FLAGS and type(value) is not bool and not isinstance(value, np.bool_):
-            if value is None and _FLAGS[name]:
+            if (value is None and _FLAGS[name]) or (name == "explain" and isinstance(value, str) and value == "full"):
                 continue
             allowed = "True, False or 'full'" if name == "explain" else "True or False"
             raise TypeError(f"{name} is {allowed}, not {value!r}")

@@ -28,6 +28,7 @@ from semiring.arrays.encoding import (
 from semiring.errors import ShapeError
 from semiring.kernels import backend_for, device_backend
 from semiring.kernels.engine import Engine, make_plan
+from semiring.linalg.product_explanation import is_recording, pause_recording, record_kernel
 from semiring.linalg.ranges import demand_range, magnitudes, may_wrap, scanned_magnitude
 from semiring.namespaces import Array, array_namespace, is_device_array
 from semiring.threads import check_threads, get_threads
@@ -158,9 +159,14 @@ def multiply_into(semiring: Semiring, C: Array, A: Array, B: Array, a: Scan, b: 
         if may_wrap(semiring, dtype):
             demand_products(A, B, a, b, threads)
         engine = engine_for(C, semiring, dtype, a.nonnegative and b.nonnegative, threads)
+        if is_recording():
+            record_kernel("product", engine.plan, C, C.size * A.shape[-1], dtype, has_zero=False)
         _apply_to_matrices(engine.multiply, A, B, C, stacks=engine.backend.stacks)
         return
     engine = engine_for(C, semiring, code.dtype, a.nonnegative and b.nonnegative, threads)
+    if is_recording():
+        has_zero = a.has_zero or b.has_zero
+        record_kernel("product", engine.plan, C, C.size * A.shape[-1], dtype, has_zero=has_zero)
     result = C if code.dtype == dtype else array_namespace(C).empty(C.shape, code.dtype)
     left, right = encode_operand(A, semiring, a, code), encode_operand(B, semiring, b, code)
     _apply_to_matrices(engine.multiply, left, right, result, stacks=engine.backend.stacks)
@@ -204,9 +210,10 @@ def demand_products(
     def sums() -> Any:
         shape = (*batch_shape(A, B), A.shape[-2], B.shape[-1])
         C = array_namespace(A).empty(shape, np.float64)
-        multiply_into(
-            plus_times, C, magnitudes(A), magnitudes(B), Scan(nonnegative=True), Scan(nonnegative=True), threads
-        )
+        with pause_recording():
+            multiply_into(
+                plus_times, C, magnitudes(A), magnitudes(B), Scan(nonnegative=True), Scan(nonnegative=True), threads
+            )
         return C * scale if addend is None else C * scale + magnitudes(addend[0]) * addend[2]
 
     demand_range(
@@ -225,6 +232,10 @@ class Walker:
     def walk(self, x: Array, steps: Steps) -> Array:
         """Return the states (m, n) after the steps."""
         x = np.array(x, order="C")
+        if is_recording():
+            record_kernel(
+                "steps by one matrix", self.plan, x, steps.number * x.size * x.shape[-1], x.dtype, has_zero=False
+            )
         self.kernels.walk(self.plan, self.packed_matrix, x, steps)
         return x
 
@@ -261,6 +272,9 @@ def multiply_with_witness(
     if code is not None:
         A, B = encode_operand(A, semiring, a, code), encode_operand(B, semiring, b, code)
     engine = engine_for(C, semiring, A.dtype, a.nonnegative and b.nonnegative, threads)
+    if is_recording():
+        has_zero = a.has_zero or b.has_zero
+        record_kernel("product with witness", engine.plan, C, C.size * A.shape[-1], dtype, has_zero=has_zero)
     xp = array_namespace(C)
     result = C if A.dtype == dtype else xp.empty(C.shape, A.dtype)
     result[...], W[...] = engine.plan.zero, -1

@@ -18,6 +18,7 @@ from semiring.errors import DeviceError, ShapeError
 from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan
 from semiring.linalg.dispatch import multiply_into, multiply_with_witness, overlaps
+from semiring.linalg.product_explanation import record_kernel
 from semiring.namespaces import array_namespace, is_device_array
 from semiring.threads import check_threads, get_threads
 
@@ -107,6 +108,7 @@ def _multiply(semiring: Semiring, C: BitMatrix, A: BitMatrix, B: BitMatrix, thre
     else:
         count = get_threads() if threads is None else check_threads(threads)
         plan = make_plan(semiring, _BOOL, storage="bits", threads=count)
+        record_kernel("product of packed bits", plan, C.words, C.size * A.shape[1], _BOOL, has_zero=False)
         Engine(backend_for(C.words, semiring, _BOOL, "bits"), plan).multiply(C.words, A.words, B.words)
 
 

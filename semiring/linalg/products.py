@@ -24,6 +24,7 @@ from semiring.linalg.dispatch import (
     scan_operands,
 )
 from semiring.linalg.elementwise import identity, require_integer
+from semiring.linalg.product_explanation import ProductExplanation, record_product
 from semiring.linalg.ranges import may_wrap
 from semiring.namespaces import Array, array_namespace, is_device_array
 
@@ -49,6 +50,7 @@ def matmul(
     semiring: Semiring | str | None = ...,
     *,
     return_witness: Literal[False] = ...,
+    explain: Literal[False] = ...,
     **options: Unpack[_ProductOptions],
 ) -> BitMatrix: ...
 @overload
@@ -58,6 +60,7 @@ def matmul(
     semiring: Semiring | str | None = ...,
     *,
     return_witness: Literal[True],
+    explain: Literal[False] = ...,
     **options: Unpack[_ProductOptions],
 ) -> tuple[BitMatrix, NDArray[Any]]: ...
 @overload
@@ -67,6 +70,7 @@ def matmul(
     semiring: Semiring | str | None = ...,
     *,
     return_witness: Literal[False] = ...,
+    explain: Literal[False] = ...,
     **options: Unpack[_ProductOptions],
 ) -> NDArray[Any]: ...
 @overload
@@ -76,6 +80,7 @@ def matmul(
     semiring: Semiring | str | None = ...,
     *,
     return_witness: Literal[True],
+    explain: Literal[False] = ...,
     **options: Unpack[_ProductOptions],
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
 @overload
@@ -85,6 +90,7 @@ def matmul(
     semiring: Semiring | str | None = ...,
     *,
     return_witness: Literal[True],
+    explain: Literal[False] = ...,
     **options: Unpack[_ProductOptions],
 ) -> tuple[Any, Any]: ...
 @overload
@@ -94,6 +100,17 @@ def matmul(
     semiring: Semiring | str | None = ...,
     *,
     return_witness: bool = ...,
+    explain: Literal[True],
+    **options: Unpack[_ProductOptions],
+) -> tuple[Any, ProductExplanation]: ...
+@overload
+def matmul(
+    A: Any,
+    B: Any,
+    semiring: Semiring | str | None = ...,
+    *,
+    return_witness: bool = ...,
+    explain: bool = ...,
     **options: Unpack[_ProductOptions],
 ) -> Any: ...
 @run_on_operand_device
@@ -103,6 +120,7 @@ def matmul(
     semiring: Semiring | str | None = None,
     *,
     return_witness: bool = False,
+    explain: bool = False,
     out: Any = None,
     check: bool = True,
     threads: int | None = None,
@@ -123,6 +141,9 @@ def matmul(
         A `Semiring` or the name of one in the catalogue. The default is min-plus.
     return_witness : bool, default False
         Return (C, K), for a selective ⊕. C[i, j] = A[i, k] ⊗ B[k, j] for k = K[i, j].
+    explain : bool, default False
+        Return (r, explanation), where r is what the call returns otherwise. The explanation prints the kernel, the
+        encoding, the dtype of the sums, the threads, the device and the number of pairs.
     out : array, optional
         An array of the product's shape and dtype, for the result. It may be one of the operands.
     check : bool, default True
@@ -144,6 +165,8 @@ def matmul(
     K : array of int32, shape (..., m, n)
         With ``return_witness``, the smallest k that attains each entry, and -1 where C is the zero. The dtype is int64
         for k ≥ 2³¹. K has the labels of C, and counts the columns of A.
+    explanation : ProductExplanation
+        With ``explain``, the second of two results.
 
     Raises
     ------
@@ -179,8 +202,19 @@ def matmul(
     array([4., 2.])
     >>> matmul([[4, 1]], [[1, 2], [7, 1]], return_witness=True)
     (array([[5., 2.]]), array([[0, 1]], dtype=int32))
+    >>> C, explanation = matmul(A, A, explain=True, threads=1)
+    >>> print(explanation)
+    matmul in min_plus, float64
+      kernel   product, on cpu with 1 thread
+      encoding float64, as given
+      sums     in float64
+      cost     8 pairs of ⊗ and ⊕
     """
     semiring = as_semiring(semiring)
+    if explain:
+        with record_product(semiring.name, "matmul") as explanation:
+            rest: _ProductOptions = {"out": out, "check": check, "threads": threads, "device": device}
+            return matmul(A, B, semiring, return_witness=bool(return_witness), **rest), explanation
     if return_witness:
         demand_selective(semiring)
     if isinstance(A, BitMatrix) or isinstance(B, BitMatrix):

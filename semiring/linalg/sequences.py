@@ -28,6 +28,7 @@ from semiring.errors import DTypeError, ShapeError
 from semiring.kernels.contract import Steps
 from semiring.linalg.dispatch import Walker, make_walker, scan_operands
 from semiring.linalg.elementwise import identity, multiply, require_integer
+from semiring.linalg.product_explanation import ProductExplanation, record_product
 from semiring.linalg.products import demand_selective, matmul
 from semiring.linalg.ranges import may_wrap
 from semiring.namespaces import Array, array_namespace, is_device_array
@@ -401,6 +402,7 @@ def multi_dot(
     semiring: Semiring | str | None = ...,
     *,
     return_witness: Literal[False] = ...,
+    explain: Literal[False] = ...,
     **options: Unpack[_SequenceOptions],
 ) -> Any: ...
 @overload
@@ -410,8 +412,19 @@ def multi_dot(
     semiring: Semiring | str | None = ...,
     *,
     return_witness: Literal[True],
+    explain: Literal[False] = ...,
     **options: Unpack[_SequenceOptions],
 ) -> tuple[Any, Any]: ...
+@overload
+def multi_dot(
+    As: Any,
+    x: Any = ...,
+    semiring: Semiring | str | None = ...,
+    *,
+    return_witness: bool = ...,
+    explain: Literal[True],
+    **options: Unpack[_SequenceOptions],
+) -> tuple[Any, ProductExplanation]: ...
 @run_on_operand_device
 def multi_dot(
     As: Any,
@@ -419,6 +432,7 @@ def multi_dot(
     semiring: Semiring | str | None = None,
     *,
     return_witness: bool = False,
+    explain: bool = False,
     weights: Any = None,
     lengths: Any = None,
     steps: int | None = None,
@@ -440,6 +454,8 @@ def multi_dot(
         A `Semiring` or the name of one in the catalogue. The default is min-plus.
     return_witness : bool, default False
         Return (C, K), for a selective ⊕ and an x.
+    explain : bool, default False
+        Return (r, explanation), where r is what the call returns otherwise, as in `matmul`.
     weights : array_like, shape (T, ..., n), optional
         The factors of the entries after each step: the step is (x ⊗ Aₜ) ⊗ wₜ, as if Aₜ were Aₜ ⊗ diag(wₜ). For example,
         the emissions of a hidden Markov model, which then need no matrix for each sequence.
@@ -462,6 +478,8 @@ def multi_dot(
     K : array of int32, shape (T, ..., n)
         With ``return_witness``: K[:, ..., j] holds the states before the steps on a best path that ends in j. The
         entries are -1 where the result is the zero, and after the end of a sequence.
+    explanation : ProductExplanation
+        With ``explain``, the second of two results. Its pairs are those of all steps.
 
     Raises
     ------
@@ -504,6 +522,11 @@ def multi_dot(
     (array([16., 15.]), [1, 0, 1])
     """
     semiring = as_semiring(semiring)
+    if explain:
+        with record_product(semiring.name, "multi_dot") as explanation:
+            rest: Any = {"return_witness": bool(return_witness), "weights": weights, "lengths": lengths, "steps": steps}
+            result = multi_dot(As, x, semiring, **rest, check=check, threads=threads, device=device)
+            return result, explanation
     if return_witness:
         demand_selective(semiring)
         if x is None:

@@ -25,6 +25,8 @@ from numpy.typing import NDArray
 from typing import Any
 import semiring as sr
 from semiring.closures.explanation import Explanation
+from semiring.linalg.contraction.plans import ContractionPlan
+from semiring.linalg.product_explanation import ProductExplanation
 
 A = np.zeros((3, 3))
 assert_type(sr.closure(A), NDArray[Any])
@@ -34,6 +36,9 @@ assert_type(sr.closure(sr.pack(A > 0), sr.boolean), sr.BitMatrix)
 assert_type(sr.matmul(A, A), NDArray[Any])
 assert_type(sr.matmul(A, A, return_witness=True), tuple[NDArray[Any], NDArray[Any]])
 assert_type(sr.matmul(sr.pack(A > 0), sr.pack(A > 0), "boolean"), sr.BitMatrix)
+assert_type(sr.matmul(A, A, explain=True), tuple[Any, ProductExplanation])
+assert_type(sr.multi_dot(A, explain=True), tuple[Any, ProductExplanation])
+assert_type(sr.einsum("ii", A, explain=True), tuple[Any, ContractionPlan])
 assert_type(sr.shortest_paths(A), sr.Paths)
 """
 

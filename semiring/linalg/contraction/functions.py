@@ -237,18 +237,35 @@ class _EinsumOptions(TypedDict, total=False):
 
 @overload
 def einsum(
-    subscripts: Any, *operands: Any, return_witness: Literal[False] = ..., **options: Unpack[_EinsumOptions]
+    subscripts: Any,
+    *operands: Any,
+    return_witness: Literal[False] = ...,
+    explain: Literal[False] = ...,
+    **options: Unpack[_EinsumOptions],
 ) -> Any: ...
 @overload
 def einsum(
-    subscripts: Any, *operands: Any, return_witness: Literal[True], **options: Unpack[_EinsumOptions]
+    subscripts: Any,
+    *operands: Any,
+    return_witness: Literal[True],
+    explain: Literal[False] = ...,
+    **options: Unpack[_EinsumOptions],
 ) -> tuple[Any, dict[Any, Any]]: ...
+@overload
+def einsum(
+    subscripts: Any,
+    *operands: Any,
+    return_witness: bool = ...,
+    explain: Literal[True],
+    **options: Unpack[_EinsumOptions],
+) -> tuple[Any, ContractionPlan]: ...
 @run_on_operand_device
 def einsum(
     subscripts: Any,
     *operands: Any,
     semiring: Semiring | str | None = None,
     return_witness: bool = False,
+    explain: bool = False,
     optimize: Any = "auto",
     memory: int | str | None = None,
     check: bool = True,
@@ -273,6 +290,8 @@ def einsum(
         A `Semiring` or the name of one in the catalogue. The default is min-plus.
     return_witness : bool, default False
         Return (C, K), for a selective ⊕.
+    explain : bool, default False
+        Return (r, plan), where r is what the call returns otherwise, and the plan is that of `einsum_path`.
     optimize : str or list of tuple, default "auto"
         How the order of three or more operands is found: the name of a strategy of opt_einsum, or a path, such as
         ``einsum_path(...).path``. If ⊗ does not commute, only neighbours are contracted, and opt_einsum is not needed.
@@ -296,6 +315,8 @@ def einsum(
         With ``return_witness``, the int32 indices of each summed label, in the shape of the result. Keys are letters,
         or the numbers in lists of labels. The ⊗ of the operands at these indices is the entry. The indices are -1 where
         the entry is the zero.
+    plan : ContractionPlan
+        With ``explain``, the second of two results.
 
     Raises
     ------
@@ -347,6 +368,22 @@ def einsum(
     (np.float64(10.0), {'i': 0, 'j': 0})
     """
     algebra = as_semiring(semiring)
+    if explain:
+        witness: Any = bool(return_witness)  # Any, because the overloads distinguish True and False
+        result = einsum(
+            subscripts,
+            *operands,
+            semiring=algebra,
+            return_witness=witness,
+            optimize=optimize,
+            memory=memory,
+            check=check,
+            threads=threads,
+            device=device,
+        )
+        return result, einsum_path(
+            subscripts, *operands, semiring=algebra, optimize=optimize, memory=memory, device=device
+        )
     if return_witness:
         demand_selective(algebra)
         if memory is not None:
