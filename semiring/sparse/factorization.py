@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import cached_property
 from time import perf_counter
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,7 @@ from semiring.namespaces import is_device_array
 from semiring.out_of_core.stored_matrix import is_npy_name
 from semiring.sparse.edge_inputs import SparseEntries, check_values, edges_of
 from semiring.sparse.exact_weights import ExactPotentials
+from semiring.sparse.factor_explanation import FactorExplanation
 from semiring.sparse.factor_paths import OpenFactor
 from semiring.sparse.mixed_signs import find_potentials, raise_for_negative_cycle
 from semiring.sparse.numeric_factor import FactorNumbers, PivotError, update_factor_numbers
@@ -69,6 +70,34 @@ _MAX_UNSEARCHED_BYTES = 1 << 28  # before the ordering of a factor of more bytes
 _BLOCK_ENTRIES = 1 << 24  # entries of the rows in one block of an iteration, unless the caller passes ``chunk``
 
 
+@overload
+def factor(
+    A: Any,
+    semiring: Semiring | str | None = ...,
+    ordering: Any = ...,
+    *,
+    weight: str | Callable[[Any], Any] | None = ...,
+    directed: bool | None = ...,
+    columns: tuple[str, str] | None = ...,
+    check: bool = ...,
+    threads: int | None = ...,
+    device: Any = ...,
+    explain: Literal[False] = ...,
+) -> Factor: ...
+@overload
+def factor(
+    A: Any,
+    semiring: Semiring | str | None = ...,
+    ordering: Any = ...,
+    *,
+    weight: str | Callable[[Any], Any] | None = ...,
+    directed: bool | None = ...,
+    columns: tuple[str, str] | None = ...,
+    check: bool = ...,
+    threads: int | None = ...,
+    device: Any = ...,
+    explain: Literal[True],
+) -> tuple[Factor, FactorExplanation]: ...
 def factor(
     A: Any,
     semiring: Semiring | str | None = None,
@@ -80,7 +109,8 @@ def factor(
     check: bool = True,
     threads: int | None = None,
     device: Any = None,
-) -> Factor:
+    explain: bool = False,
+) -> Any:
     """Return the `Factor` of a graph: A* in sparse triangular factors, which answer any number of queries.
 
     Parameters
@@ -108,11 +138,16 @@ def factor(
     device : str, optional
         ``"cuda"`` (or ``"cuda:1"``): the GPU that computes and holds the factor, and answers queries. Matrices are
         returned as CuPy arrays there. Paths and reductions of rows are returned on the host.
+    explain : bool, default False
+        Return (F, explanation). The explanation prints the ordering, the fill, the supernodes, the work and the memory.
 
     Returns
     -------
     Factor
-        The factor, with the vertices 0 … n - 1 or the names that A has.
+        The factor, with the vertices 0 … n - 1 or the names that A has. With ``explain`` it is the first of two
+        results.
+    explanation : FactorExplanation
+        With ``explain``, how the matrix was eliminated.
 
     Raises
     ------
@@ -161,7 +196,7 @@ def factor(
         raise no_star(algebra.name, ", and a factor needs one")
     count = None if threads is None else check_threads(threads)
     placement = select_placement(device)
-    check_flags({"check": check})
+    check_flags({"check": check, "explain": explain})
     edges = edges_of(A, algebra, reading=Reading(weight, directed, columns), check=check).require_eliminable()
     wide = isinstance(ordering, str) and ordering == "auto" and _has_wide_levels(edges)
     line, start = f"ordering {edges.pattern.n:,} vertices without small separators", perf_counter()
@@ -170,7 +205,8 @@ def factor(
     analysis = analyse(edges.pattern, ordering)
     if wide:
         announce(line, perf_counter() - start)
-    return Factor(algebra, edges, analysis, count, placement)
+    result = Factor(algebra, edges, analysis, count, placement)
+    return (result, result.explain()) if explain else result
 
 
 def _has_wide_levels(edges: SparseEntries) -> bool:
@@ -292,6 +328,34 @@ class Factor:
         structure = a.order, a.place, a.supernode_of, a.parents, a.pivot_starts, a.row_starts, a.rows
         arrays = *structure, layout.slots, self._edges.values
         return int(self._numbers.nbytes + sum(array.nbytes for array in arrays))
+
+    def explain(self) -> FactorExplanation:
+        """Return the ordering, fill, supernodes and work of the factor, as ``factor(A, explain=True)`` does.
+
+        Returns
+        -------
+        FactorExplanation
+            The counts and choices, which ``str`` formats in five or six lines.
+        """
+        analysis, numbers = self._analysis, self._numbers
+        potentials = "exact" if self._exact is not None else "float64" if self._shift is not None else ""
+        return FactorExplanation(
+            semiring=self.semiring.name,
+            n=len(self),
+            edges=int(self._edges.values.size),
+            dtype=self.dtype,
+            ordering=self.ordering,
+            symmetric=self.symmetric,
+            nnz=self.nnz,
+            supernodes=analysis.count,
+            largest_front=int((analysis.pivots + analysis.depths).max(initial=0)),
+            operations=self.operations,
+            memory=self.memory,
+            work_dtype=np.dtype(numbers.plan.dtype),
+            potentials=potentials,
+            threads=numbers.plan.threads,
+            device="cpu" if self._placement.xp is np else "cuda",
+        )
 
     def fill(self, cells: int = 800) -> tuple[Array, Array]:
         """Return the number of entries of the factor, and of edges of A, in each cell of a grid over the matrix.

@@ -548,3 +548,26 @@ def test_what_it_costs_is_counted_exactly():
     assert F.memory >= F.nnz * 8
     assert F.nnz < 10 * n
     assert repr(F) == f"<Factor of 50 vertices in min_plus, float64, by natural: {F.nnz} numbers>"
+
+
+@pytest.mark.parametrize(
+    ("weights", "potentials"), [("nonnegative", ""), ("both signs", "float64"), ("both signs of all sizes", "exact")]
+)
+def test_a_factor_is_returned_with_its_explanation(weights, potentials):
+    """The explanation states the ordering, fill, supernodes and work."""
+    dense = np.full((6, 6), np.inf)
+    dense[np.arange(6), (np.arange(6) + 1) % 6] = 1.25
+    if weights != "nonnegative":
+        dense[0, 1], dense[1, 2] = -0.3, 1.7
+    if potentials == "exact":
+        dense[2, 3], dense[3, 4] = 1e40, -1e-40
+    F, explanation = sr.factor(dense, ordering="natural", threads=1, explain=True)
+    assert np.array_equal(F.table(range(6)), sr.factor(dense, ordering="natural").table(range(6)))
+    assert explanation == F.explain()
+    assert (explanation.n, explanation.edges, explanation.ordering) == (6, 6, "natural")
+    assert (explanation.nnz, explanation.operations, explanation.memory) == (F.nnz, F.operations, F.memory)
+    assert (explanation.potentials, explanation.threads, explanation.device) == (potentials, 1, "cpu")
+    assert 1 <= explanation.supernodes <= 6
+    assert explanation.fill == F.nnz / 6
+    names = [line.split()[0] for line in str(explanation).splitlines()[1:]]
+    assert names == ["order", "fill", *["weights"] * bool(potentials), "method", "cost"]

@@ -27,6 +27,8 @@ import semiring as sr
 from semiring.closures.explanation import Explanation
 from semiring.linalg.contraction.plans import ContractionPlan
 from semiring.linalg.product_explanation import ProductExplanation
+from semiring.sparse.factor_explanation import FactorExplanation
+from semiring.sparse.factorization import Factor
 
 A = np.zeros((3, 3))
 assert_type(sr.closure(A), NDArray[Any])
@@ -39,6 +41,8 @@ assert_type(sr.matmul(sr.pack(A > 0), sr.pack(A > 0), "boolean"), sr.BitMatrix)
 assert_type(sr.matmul(A, A, explain=True), tuple[Any, ProductExplanation])
 assert_type(sr.multi_dot(A, explain=True), tuple[Any, ProductExplanation])
 assert_type(sr.einsum("ii", A, explain=True), tuple[Any, ContractionPlan])
+assert_type(sr.factor(A), Factor)
+assert_type(sr.factor(A, explain=True), tuple[Factor, FactorExplanation])
 assert_type(sr.shortest_paths(A), sr.Paths)
 """
 
