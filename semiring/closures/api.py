@@ -454,11 +454,14 @@ def closure_with_predecessors(
     structure: bool | str | Iterable[str] = True,
     device: Any = None,
     rounded_to: Any = None,
+    explanation: Explanation | None = None,
 ) -> tuple[Any, Any]:
     """Return A* and the predecessor matrix of an array A (n, n), for a selective ⊕.
 
     ``device``: several GPUs, or None. ``rounded_to`` as in `closure_of_rounded`. Raises the errors of `closure`, and
-    `AlgebraError` if ⊕ is not selective. Source: `semiring.algorithms.predecessors`.
+    `AlgebraError` if ⊕ is not selective. The rules write to the ``explanation``.
+
+    Source: `semiring.algorithms.predecessors`.
     """
     progress = as_progress(progress, "paths")
     if not semiring.selective:
@@ -469,7 +472,13 @@ def closure_with_predecessors(
     inspection, several = PredecessorSearch(), _split_device(device)[1]
     options = _make_options(semiring, method, threads, check, structure, several)
     request = Request(
-        operand=A, options=options, devices=several, rounded_to=rounded_to, progress=progress, inspection=inspection
+        operand=A,
+        options=options,
+        devices=several,
+        rounded_to=rounded_to,
+        progress=progress,
+        inspection=inspection,
+        explanation=explanation,
     )
     D = _close(request)
     if inspection.predecessors is None:  # closed as packed bits, or empty

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable
 from functools import wraps
 from inspect import Parameter, signature
-from typing import Any, NamedTuple, TypedDict, TypeVar, Unpack, cast
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypedDict, Unpack, cast, overload
 
 import numpy as np
 
@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+_Explain: TypeAlias = bool | Literal["full"]
 
 
 class PathOptions(TypedDict, total=False):
@@ -70,6 +70,33 @@ class PathOptions(TypedDict, total=False):
     structure: bool | str | Iterable[str]
 
 
+class _PathFunction(Protocol):
+    """A function of paths for one semiring, whose results depend on ``explain``."""
+
+    @overload
+    def __call__(self, A: Any, *, explain: Literal[False] = ..., **options: Unpack[PathOptions]) -> Paths: ...
+    @overload
+    def __call__(
+        self, A: Any, *, explain: Literal[True, "full"], **options: Unpack[PathOptions]
+    ) -> tuple[Paths, Explanation]: ...
+
+
+@overload
+def best_paths(
+    A: Any,
+    semiring: Semiring | str | None = ...,
+    *,
+    explain: Literal[False] = ...,
+    **options: Unpack[PathOptions],
+) -> Paths: ...
+@overload
+def best_paths(
+    A: Any,
+    semiring: Semiring | str | None = ...,
+    *,
+    explain: Literal[True, "full"],
+    **options: Unpack[PathOptions],
+) -> tuple[Paths, Explanation]: ...
 @run_on_operand_device
 def best_paths(
     A: Any,
@@ -89,7 +116,8 @@ def best_paths(
     threads: int | None = None,
     device: Any = None,
     structure: bool | str | Iterable[str] = True,
-) -> Paths:
+    explain: _Explain = False,
+) -> Any:
     """Find the best paths between pairs of vertices, in any semiring whose ⊕ selects one of its arguments.
 
     Parameters
@@ -134,12 +162,16 @@ def best_paths(
         The GPU or GPUs that compute, as in `semiring.closure`.
     structure : bool, str or iterable of str, default True
         Whether the structure of the graph may reduce the work, as in `semiring.closure`.
+    explain : bool or "full", default False
+        Return (paths, explanation), as `semiring.closure` does. ``"full"`` prints the rules, too.
 
     Returns
     -------
     Paths
         The distances and paths of all pairs, or `SomePaths` with ``sources``, ``targets`` or ``limit``. The matrix and
         the predecessors are of the library of A, on the device of A.
+    explanation : Explanation
+        With ``explain``, the second of two results: the method, what was detected and used, and the predicted cost.
 
     Raises
     ------
@@ -186,12 +218,16 @@ def best_paths(
         predecessors=predecessors,
         device=device,
         options={"method": method, "progress": progress, "check": check, "threads": threads, "structure": structure},
+        explain=explain,
     )
     if limit is not None:
         _check_limit(limit)
     if sources is None and targets is None and limit is None:
-        return call.find_all_paths(call.labelled_matrix(A))
-    return call.find_selected_paths(A, sources, targets, limit)
+        paths, explanation = call.find_all_paths(call.labelled_matrix(A))
+        return (paths, explanation) if explain else paths
+    some = call.find_selected_paths(A, sources, targets, limit)
+    some.explanation.full = isinstance(explain, str)
+    return (some, some.explanation) if explain else some
 
 
 class _PathRequest(NamedTuple):
@@ -203,34 +239,54 @@ class _PathRequest(NamedTuple):
     predecessors: bool
     device: Any
     options: dict[str, Any]  # the options of `closure`
+    explain: _Explain
 
     def labelled_matrix(self, A: Any) -> LabelledArray:
         """Return A as a matrix of all pairs, with the names of vertices."""
         labelled = convert_input(A, self.semiring, self.reading)
         return labelled if labelled.network is None else labelled._replace(restore=return_unchanged)
 
-    def find_all_paths(self, labelled_array: LabelledArray) -> Paths:
-        """Find the paths between all pairs of vertices."""
+    def find_all_paths(self, labelled_array: LabelledArray) -> tuple[Paths, Explanation | None]:
+        """Find the paths between all pairs of vertices, and on request the explanation of their closure."""
         A, semiring, one = labelled_array.matrix, self.semiring, single_device(self.device)
         names = labelled_array.names if self.names is None else self.names
         _refuse_stack(A)
         if is_sparse(A):
             size = np.dtype(A.dtype).itemsize * (1 + self.predecessors) + 4 * self.predecessors
             demand_memory(A.shape[0] ** 2 * size, f"all paths of {A.shape[0]:,} vertices", fewer_paths_advice())
+        explanation: Explanation | None = None
         try:
             if not self.predecessors:
-                closed = closure(A, semiring, device=self.device, **self.options)
-                return Paths(labelled_array.restore(closed), semiring, names=names, weights=A)
+                closed: Any = closure(A, semiring, device=self.device, explain=self.explain, **self.options)
+                if self.explain:
+                    closed, explanation = closed
+                paths = Paths(labelled_array.restore(closed), semiring, names=names, weights=A)
+                return paths, self._state_subject(explanation, paths)
+            if self.explain:
+                method, full = self.options["method"], isinstance(self.explain, str)
+                threads = self.options["threads"]
+                count = get_threads() if threads is None else check_threads(threads)
+                explanation = Explanation(semiring.name, method=method, threads=count, full=full)
             matrix = as_matrix(A.unpack() if isinstance(A, BitMatrix) else A, semiring, square=True, device=one)
-            distances, trees = closure_with_predecessors(matrix, semiring, device=self.device, **self.options)
+            distances, trees = closure_with_predecessors(
+                matrix, semiring, device=self.device, explanation=explanation, **self.options
+            )
         except (DivergenceError, DomainError) as error:
             stated = error.of_paths() if isinstance(error, NegativeCycleError) else error
             raise stated.named(names) from None
         back = result_converter(A)
         weights = matrix if one is None else A
-        return Paths(labelled_array.restore(back(distances)), semiring, back(trees), names=names, weights=weights)
+        paths = Paths(labelled_array.restore(back(distances)), semiring, back(trees), names=names, weights=weights)
+        return paths, self._state_subject(explanation, paths)
 
-    def find_selected_paths(self, A: Any, sources: Any, targets: Any, limit: Any) -> Paths:
+    def _state_subject(self, explanation: Explanation | None, paths: Paths) -> Explanation | None:
+        """Return the explanation, with the paths in its first line."""
+        if explanation is not None:
+            predecessors = "with" if self.predecessors else "without"
+            explanation.subject = f"paths between all {len(paths):,} vertices, {predecessors} predecessors,"
+        return explanation
+
+    def find_selected_paths(self, A: Any, sources: Any, targets: Any, limit: Any) -> SomePaths:
         """Find the paths between some vertices, or within a limit."""
         from semiring.paths.selected_search import find_paths, select_paths
         from semiring.sparse.edge_inputs import edges_of
@@ -243,7 +299,8 @@ class _PathRequest(NamedTuple):
             labelled = self.labelled_matrix(A)
             vertices = Vertices(labelled.matrix.shape[-1], labelled.names if self.names is None else self.names)
             rows, columns = _number_ends(vertices, sources, targets)
-            paths = self._replace(names=None).find_all_paths(labelled._replace(names=None, restore=return_unchanged))
+            request = self._replace(names=None, explain=False)
+            paths, _ = request.find_all_paths(labelled._replace(names=None, restore=return_unchanged))
             explanation = Explanation(self.semiring.name, method=self.options["method"], backend="cuda")
             table = select_paths(paths, rows, columns)
             answer = SearchResult(sources=rows, targets=columns, limit=None, **table._asdict(), explanation=explanation)
@@ -268,8 +325,8 @@ class _PathRequest(NamedTuple):
             predecessors=self.predecessors,
             threads=get_threads() if threads is None else check_threads(threads),
             find_all_paths=lambda matrix, method: self._replace(
-                names=None, options=self.options | {"method": method}
-            ).find_all_paths(LabelledArray(matrix, None, return_unchanged)),
+                names=None, options=self.options | {"method": method}, explain=False
+            ).find_all_paths(LabelledArray(matrix, None, return_unchanged))[0],
         )
         if progress is not None:
             progress(1, 1)
@@ -304,7 +361,7 @@ def _refuse_stack(A: Any) -> None:
         )
 
 
-def _expand_options(function: Function) -> Function:
+def _expand_options(function: Callable[..., Any]) -> _PathFunction:
     """Replace ``**options`` in the signature by the options of `best_paths`, and reject all other options."""
     own = [p for p in signature(function).parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
     own_names = {p.name for p in own}
@@ -319,11 +376,11 @@ def _expand_options(function: Function) -> Function:
         return function(*arguments, **options)
 
     call.__signature__ = signature(function).replace(parameters=[*own, *shared])  # type: ignore[attr-defined]
-    return cast("Function", call)
+    return cast("_PathFunction", call)
 
 
 @_expand_options
-def shortest_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
+def shortest_paths(A: Any, **options: Any) -> Any:
     """Find the shortest paths, in min-plus: ∞ (the largest number of an integer dtype) is no edge, 0 is a weight.
 
     Parameters
@@ -336,7 +393,7 @@ def shortest_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
         How edges are read, as in `best_paths`.
     names, predecessors : optional
         The names of the vertices, and whether to find all paths now, as in `best_paths`.
-    method, progress, check, threads, device, structure : optional
+    method, progress, check, threads, device, structure, explain : optional
         How the paths are computed, as in `best_paths`.
 
     Returns
@@ -362,7 +419,7 @@ def shortest_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
 
 
 @_expand_options
-def longest_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
+def longest_paths(A: Any, **options: Any) -> Any:
     """Find the longest paths, in max-plus: -∞ (the smallest number of an integer dtype) is no edge.
 
     They exist only if no cycle has a positive weight, as in a schedule.
@@ -377,7 +434,7 @@ def longest_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
         How edges are read, as in `best_paths`.
     names, predecessors : optional
         The names of the vertices, and whether to find all paths now, as in `best_paths`.
-    method, progress, check, threads, device, structure : optional
+    method, progress, check, threads, device, structure, explain : optional
         How the paths are computed, as in `best_paths`.
 
     Returns
@@ -401,7 +458,7 @@ def longest_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
 
 
 @_expand_options
-def widest_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
+def widest_paths(A: Any, **options: Any) -> Any:
     """Find the paths whose narrowest edge is widest, in max-min: -∞ (0 for uint8) is no edge.
 
     Parameters
@@ -414,7 +471,7 @@ def widest_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
         How edges are read, as in `best_paths`.
     names, predecessors : optional
         The names of the vertices, and whether to find all paths now, as in `best_paths`.
-    method, progress, check, threads, device, structure : optional
+    method, progress, check, threads, device, structure, explain : optional
         How the paths are computed, as in `best_paths`.
 
     Returns
@@ -440,7 +497,7 @@ def widest_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
 
 
 @_expand_options
-def most_reliable_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
+def most_reliable_paths(A: Any, **options: Any) -> Any:
     """Find the paths with the greatest product of weights, in max-times: probabilities in [0, 1], 0 is no edge.
 
     Parameters
@@ -453,7 +510,7 @@ def most_reliable_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
         How edges are read, as in `best_paths`.
     names, predecessors : optional
         The names of the vertices, and whether to find all paths now, as in `best_paths`.
-    method, progress, check, threads, device, structure : optional
+    method, progress, check, threads, device, structure, explain : optional
         How the paths are computed, as in `best_paths`.
 
     Returns
@@ -476,18 +533,25 @@ def most_reliable_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
     >>> most_reliable_paths([[0, 0.5, 0.3], [0, 0, 0.8], [0, 0, 0]]).path(0, 2)
     [0, 1, 2]
     """
-    paths = best_paths(A, max_times, **options)
+    result = best_paths(A, max_times, **options)
+    paths = result[0] if options.get("explain") else result
     products = paths._distances
     if options.get("check", True) and not is_device_array(products):
         warn_of_percentages(products.data if is_sparse(products) else products)
-    return paths
+    return result
 
 
-@run_on_operand_device
+@overload
+def transitive_closure(
+    A: Any, *, reflexive: bool = ..., explain: Literal[False] = ..., **options: Unpack[PathOptions]
+) -> Paths: ...
+@overload
+def transitive_closure(
+    A: Any, *, reflexive: bool = ..., explain: Literal[True, "full"], **options: Unpack[PathOptions]
+) -> tuple[Paths, Explanation]: ...
+@run_on_operand_device  # type: ignore[misc]  # the next decorator has the type of the other functions
 @_expand_options
-def transitive_closure(  # type: ignore[misc]  # predecessors is one of the options, with another default
-    A: Any, *, reflexive: bool = True, predecessors: bool | None = None, **options: Unpack[PathOptions]
-) -> Paths:
+def transitive_closure(A: Any, *, reflexive: bool = True, predecessors: bool | None = None, **options: Any) -> Any:
     """Find the vertices that each vertex reaches.
 
     Parameters
@@ -507,7 +571,7 @@ def transitive_closure(  # type: ignore[misc]  # predecessors is one of the opti
         How edges are read, as in `best_paths`.
     names : iterable of hashable, optional
         n different names of the vertices, in their order.
-    method, progress, check, threads, device, structure : optional
+    method, progress, check, threads, device, structure, explain : optional
         How the closure is computed, as in `best_paths`.
 
     Returns
@@ -560,11 +624,13 @@ def transitive_closure(  # type: ignore[misc]  # predecessors is one of the opti
             _demand_table(A, with_predecessors, unpacked)
         A = _as_truth_values(A, options.get("check", True))
         A = A.unpack() if isinstance(A, BitMatrix) and unpacked and not some else A
-    paths = best_paths(A, boolean, predecessors=with_predecessors, **options)
+    explain = options.get("explain", False)
+    result: Any = best_paths(A, boolean, predecessors=with_predecessors, **options)
+    paths = result[0] if explain else result
     if not reflexive:
         paths = paths.without_empty_paths()
     paths.matrix = restore(paths._distances if isinstance(paths.matrix, BitMatrix) else paths.matrix)
-    return paths
+    return (paths, result[1]) if explain else paths
 
 
 def _demand_table(A: Any, predecessors: bool, is_unpacked: bool) -> None:

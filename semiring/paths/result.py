@@ -112,8 +112,8 @@ class Paths:
     def __getattr__(self, name: str) -> Any:
         if name == "explanation":  # only `SomePaths` compare methods
             raise AttributeError(
-                "paths between all pairs have no explanation: call closure(A, semiring, explain=True). Paths with "
-                "sources=, targets= or limit= have one"
+                "paths between all pairs have no explanation: pass explain=True, which returns (paths, explanation). "
+                "Paths with sources=, targets= or limit= have one"
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 

@@ -279,7 +279,7 @@ def test_one_vertex_is_no_list_of_them():
 def test_all_paths_say_who_explains_them():
     found = sr.shortest_paths(roads(3))
     assert not hasattr(found, "explanation")
-    with pytest.raises(AttributeError, match=r"call closure\(A, semiring, explain=True\)"):
+    with pytest.raises(AttributeError, match=r"pass explain=True, which returns \(paths, explanation\)"):
         found.explanation  # noqa: B018
     with pytest.raises(AttributeError, match="no attribute 'explain'"):
         found.explain  # noqa: B018
@@ -459,3 +459,38 @@ def test_some_paths_of_at_least_one_edge(n, rng):
 def test_some_paths_are_those_of_all_pairs_in_many_cases(rng, kind):
     for _ in range(40):
         check(rng, kind)
+
+
+#: A function of paths and its matrix: the weights are edges in every semiring.
+_EXPLAINED = {
+    "best_paths": lambda A: A,
+    "longest_paths": lambda A: np.where(np.triu(np.ones(A.shape, bool), 1), A, -np.inf),
+    "most_reliable_paths": lambda A: A / 10,
+    "shortest_paths": lambda A: A,
+    "transitive_closure": lambda A: A > 3,
+    "widest_paths": lambda A: A,
+}
+
+
+@pytest.mark.parametrize("options", [{}, {"predecessors": False}, {"sources": [0, 2]}, {"targets": [1], "threads": 1}])
+@pytest.mark.parametrize("name", _EXPLAINED)
+def test_paths_are_returned_with_their_explanation(name, options):
+    """``explain=True`` returns (paths, explanation), with the method that computed the result."""
+    A = _EXPLAINED[name](np.random.default_rng(3).integers(1, 9, (12, 12)).astype(np.float64))
+    function = getattr(sr, name)
+    paths, explanation = function(A, **options, explain=True)
+    expected = function(A, **options)
+    assert type(paths) is type(expected)
+    assert np.array_equal(paths.matrix, expected.matrix)
+    assert (paths.predecessors is None) == (expected.predecessors is None)
+    some = "sources" in options or "targets" in options
+    assert str(explanation).startswith(f"paths {'from' if some else 'between all 12'}")
+    assert explanation.method not in ("", "auto")
+    assert explanation.semiring == paths.semiring.name
+    assert explanation.threads == options.get("threads", sr.get_threads())
+    assert function(A, **options, explain="full")[1].full
+
+
+def test_explain_is_a_flag_or_full():
+    with pytest.raises(TypeError, match="explain is True, False or 'full'"):
+        sr.shortest_paths(np.zeros((2, 2)), explain="rules")

@@ -44,6 +44,10 @@ assert_type(sr.einsum("ii", A, explain=True), tuple[Any, ContractionPlan])
 assert_type(sr.factor(A), Factor)
 assert_type(sr.factor(A, explain=True), tuple[Factor, FactorExplanation])
 assert_type(sr.shortest_paths(A), sr.Paths)
+assert_type(sr.shortest_paths(A, explain=True), tuple[sr.Paths, Explanation])
+assert_type(sr.best_paths(A, "max_min", explain="full"), tuple[sr.Paths, Explanation])
+assert_type(sr.transitive_closure(A > 0, reflexive=False), sr.Paths)
+assert_type(sr.transitive_closure(A > 0, explain=True), tuple[sr.Paths, Explanation])
 """
 
 
