@@ -26,6 +26,7 @@ from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.expressions.tree import is_half
 from semiring.autodiff import sequence_gradients
 from semiring.autodiff.primitives import PRIMITIVES, ArrayLibrary, Primitive
+from semiring.autodiff.rules import refuse_explain
 from semiring.autodiff.xla import CHECK_ON_HOST, call
 from semiring.errors import DTypeError, MissingExtraError, ShapeError
 from semiring.linalg.contraction.notation import read_notation, split_arguments
@@ -49,6 +50,7 @@ else:
 __all__ = ["closure", "einsum", "matmul", "multi_dot", "reduce", "scan"]
 
 
+@refuse_explain
 def matmul(A: Any, B: Any, semiring: Semiring | str | None = None, *, check: bool | None = None) -> Array:
     """Return the product C[i, j] = ⊕ₖ A[i, k] ⊗ B[k, j], differentiable by A and B.
 
@@ -113,6 +115,7 @@ def matmul(A: Any, B: Any, semiring: Semiring | str | None = None, *, check: boo
     return result[..., 0] if B.ndim == 1 else result
 
 
+@refuse_explain
 def closure(
     A: Any, semiring: Semiring | str | None = None, *, reflexive: bool = True, check: bool | None = None
 ) -> Array:
@@ -210,6 +213,7 @@ def multi_dot(
     return_witness: Literal[True],
     **options: Unpack[_SequenceOptions],
 ) -> tuple[Array, Array]: ...
+@refuse_explain
 def multi_dot(
     As: Any,
     x: Any = None,
@@ -404,6 +408,7 @@ def reduce(
     return matmul(lines, ones, semiring, check=check).reshape(shape)
 
 
+@refuse_explain
 def einsum(
     subscripts: Any,
     *operands: Any,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from functools import cache, lru_cache
-from typing import Literal, TypeAlias
+from collections.abc import Callable
+from functools import cache, lru_cache, wraps
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import CATALOGUE, as_semiring, log_plus, plus_times
@@ -12,9 +13,29 @@ from semiring.algebra.expressions import Expression
 from semiring.algebra.expressions.tree import constant
 from semiring.errors import AlgebraError
 
-__all__ = ["Rule", "derivative", "factors", "key_of", "rule_of", "semiring_of"]
+__all__ = ["Rule", "derivative", "factors", "key_of", "refuse_explain", "rule_of", "semiring_of"]
 
 Rule: TypeAlias = Literal["selective", "log_plus", "plus_times"]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def refuse_explain(function: Function) -> Function:
+    """Decorate a differentiable function so that ``explain=`` raises `TypeError`, which names the call that explains.
+
+    Compilers trace these functions, and a trace has no measured choices to explain.
+    """
+
+    @wraps(function)
+    def call(*arguments: Any, **options: Any) -> Any:
+        if "explain" in options:
+            name = function.__name__
+            raise TypeError(
+                f"{function.__module__}.{name} has no explain=, because compilers trace it: leave explain= out, and "
+                f"call semiring.{name}(..., explain=True) for arrays without gradients"
+            )
+        return function(*arguments, **options)
+
+    return cast("Function", call)
 
 
 @lru_cache(maxsize=256)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from semiring.algebra import Semiring
-from semiring.autodiff.rules import Rule, key_of, rule_of, semiring_of
+from semiring.autodiff.rules import Rule, key_of, refuse_explain, rule_of, semiring_of
 from semiring.errors import DeviceError, DTypeError, MissingExtraError, ShapeError
 from semiring.linalg.contraction.notation import Notation, Subscripts, read_notation, split_arguments
 from semiring.linalg.contraction.orders import find_order
@@ -39,6 +39,7 @@ __all__ = ["closure", "einsum", "matmul", "multi_dot", "reduce", "scan"]
 torch.utils._pytree.register_constant(Semiring)
 
 
+@refuse_explain
 def matmul(A: Tensor, B: Tensor, semiring: Semiring | str | None = None, *, check: bool = True) -> Tensor:
     """Return the product C[i, j] = ⊕ₖ A[i, k] ⊗ B[k, j], differentiable by A and B.
 
@@ -107,6 +108,7 @@ def matmul(A: Tensor, B: Tensor, semiring: Semiring | str | None = None, *, chec
     return result.squeeze(-1) if B.dim() == 1 else result
 
 
+@refuse_explain
 def closure(A: Tensor, semiring: Semiring | str | None = None, *, reflexive: bool = True, check: bool = True) -> Tensor:
     """Return A* = I ⊕ A ⊕ A² ⊕ …, or with ``reflexive=False`` A⁺ = A ⊗ A*, differentiable by A.
 
@@ -174,6 +176,7 @@ def closure(A: Tensor, semiring: Semiring | str | None = None, *, reflexive: boo
     return result.to(dtype)
 
 
+@refuse_explain
 def multi_dot(
     As: Tensor,
     x: Tensor | None = None,
@@ -349,6 +352,7 @@ def reduce(
     return matmul(lines, ones, semiring, check=check).reshape(shape)
 
 
+@refuse_explain
 def einsum(
     subscripts: Any,
     *operands: Any,

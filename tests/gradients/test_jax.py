@@ -342,3 +342,9 @@ def test_errors_in_the_entries_are_errors_of_jax():
         with pytest.raises(jax.errors.JaxRuntimeError, match="DomainError: A") as caught:
             close(jnp.array([[0.0, jnp.nan], [0.0, 0.0]])).block_until_ready()
         assert not isinstance(caught.value, sr.errors.DomainError)
+
+
+@pytest.mark.parametrize("name", ["closure", "einsum", "matmul", "multi_dot"])
+def test_traced_functions_refuse_to_explain(name):
+    with pytest.raises(TypeError, match=rf"semiring\.jax\.{name} has no explain=.*call semiring\.{name}\("):
+        getattr(differentiable, name)(np.eye(2), explain=True)

@@ -577,3 +577,9 @@ def test_sequences_of_stacks_under_vmap():
         expected = torch.stack([call(*each) for each in zip(A, x, w, strict=True)])
         torch.testing.assert_close(torch.func.vmap(call)(A, x, w), expected)
         assert torch.func.vmap(function)(A).shape[0] == 3
+
+
+@pytest.mark.parametrize("name", ["closure", "einsum", "matmul", "multi_dot"])
+def test_traced_functions_refuse_to_explain(name):
+    with pytest.raises(TypeError, match=rf"semiring\.torch\.{name} has no explain=.*call semiring\.{name}\("):
+        getattr(differentiable, name)(np.eye(2), explain=True)
