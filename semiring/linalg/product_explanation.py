@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from semiring.algebra.catalogue import adds_exponentials
+from semiring.algebra.catalogue import adds_exponentials, adds_products
 from semiring.namespaces import Array, is_device_array
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ class ProductExplanation:
     encoding : str
         The form in which the kernel reads the operands.
     accumulation : numpy.dtype or None
-        The dtype in which sums are computed: that of the kernel's entries, or float64 for sums of exponentials.
+        The dtype in which sums are computed: that of the kernel's entries, float64 for sums of exponentials, and
+        float32 for sums of products in float16.
     threads : int
         The number of threads on a CPU.
     device : str
@@ -136,8 +137,12 @@ def record_kernel(kernel: str, plan: KernelPlan, result: Array, pairs: int, dtyp
     else:
         encoding = f"{inner}, converted from {dtype}" if inner != dtype else f"{inner}, as given"
     explanation.kernel, explanation.dtype, explanation.encoding = kernel, np.dtype(dtype), encoding
-    in_float64 = adds_exponentials(plan.semiring) and inner.kind == "f"  # sums of exponentials
-    explanation.accumulation, explanation.threads = np.dtype(np.float64) if in_float64 else inner, plan.threads
+    sums = inner
+    if adds_exponentials(plan.semiring) and inner.kind == "f":
+        sums = np.dtype(np.float64)
+    elif adds_products(plan.semiring) and inner == np.float16:  # cuBLAS adds float16 in single precision
+        sums = np.dtype(np.float32)
+    explanation.accumulation, explanation.threads = sums, plan.threads
     explanation.device = f"cuda:{_device_of(result)}" if is_device_array(result) else "cpu"
     explanation.pairs += int(pairs)
     explanation.calls += 1

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import semiring as sr
+from semiring.kernels.engine import make_plan
 from semiring.linalg.contraction.plans import ContractionPlan
+from semiring.linalg.product_explanation import record_kernel, record_product
 
 A = np.array([[0.0, 3.0, np.inf], [2.0, 0.0, 1.0], [np.inf, 7.0, 0.0]])
 BITS = sr.pack(A < 3)
@@ -45,6 +47,14 @@ def test_a_product_is_returned_with_its_explanation(name):
 def test_an_explanation_states_the_encoding_of_no_path():
     explanations = [sr.matmul(x, x, explain=True)[1] for x in (DISTANCES, DISTANCES[:2, :2], A)]
     assert ["for no path" in explanation.encoding for explanation in explanations] == [True, False, False]
+
+
+def test_an_explanation_states_that_products_of_float16_are_added_in_float32():
+    """Only GPUs have kernels for float16, so the plan is recorded without a product."""
+    with record_product("plus_times", "matmul") as explanation:
+        plan = make_plan(sr.plus_times, np.float16)
+        record_kernel("product", plan, A, 27, np.float16, has_zero=False)
+    assert (explanation.encoding, explanation.accumulation) == ("float16, as given", np.float32)
 
 
 def test_a_product_without_terms_calls_no_kernel():
