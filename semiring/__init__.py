@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from semiring import jax as jax
     from semiring import mpi as mpi
     from semiring import plot as plot
+    from semiring import spectral as spectral
     from semiring import testing as testing
     from semiring import torch as torch
     from semiring.algorithms.methods import METHODS
@@ -102,7 +103,7 @@ _LAZY = {
 
 
 # Modules that are loaded when first read. They are not in __all__: `from semiring import *` would load them all.
-_MODULES = ("blas", "compat", "data", "extend", "jax", "mpi", "plot", "testing", "torch")
+_MODULES = ("blas", "compat", "data", "extend", "jax", "mpi", "plot", "spectral", "testing", "torch")
 _NAMED_AFTER_EXTRAS = ("jax", "torch")
 
 

@@ -1,0 +1,179 @@
+"""Find the least ratio of cost to time of the cycles of each strong component, by Howard's policy iteration.
+
+A policy is one edge out of every vertex. Its cycles have ratios; the least of them is λ = p / q. Every vertex gets the
+value d of its way into that cycle under the reduced costs q·c - p·t. An edge that lowers the value of its tail replaces
+the edge of the policy. If no edge does, the reduced costs under the potentials d are ≥ 0, which proves λ least.
+
+λ never increases, and while it stays, the values decrease. So the iteration ends, in exact arithmetic without a bound
+for rounding, in floats with one.
+
+Source: J. Cochet-Terrasson, G. Cohen, S. Gaubert, M. McGettrick, J.-P. Quadrat, "Numerical computation of spectral
+elements in max-plus algebra", IFAC 1998; A. Dasdan, ACM TODAES 9 (2004). Cost: O(m) for each iteration, of which graphs
+need some tens; no better bound than the number of policies is known.
+"""
+
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
+# (the functions below are compiled: their types are Numba's)
+
+from __future__ import annotations
+
+import numpy as np
+
+from semiring.kernels.cpu.codegen.jit import kernel
+
+__all__ = ["iterate_policies"]
+
+
+@kernel
+def iterate_policies(bounds, starts, heads, costs, times, entry_starts, entries, tails, policy, d, ratios, rounding):
+    """Compute the least ratio of every component, with a policy and values that prove it.
+
+    The vertices are in the order of the components, and each edge lies in one component.
+
+    Parameters
+    ----------
+    bounds : array of int64, shape (components + 1,)
+        The first vertex of each component, and n.
+    starts, heads : arrays of int64 (n + 1,) and int32 (m,)
+        The edges as compressed rows.
+    costs : array of int64 or float64, shape (m,)
+        The costs, finite.
+    times : array of the dtype of the costs, shape (m,) or (1,)
+        The times, ≥ 0 and above 0 on every cycle. One element stands for all edges.
+    entry_starts, entries, tails : arrays of int64 (n + 1,), int32 (m,) and int32 (m,)
+        The edges as compressed columns: the position of each edge in the rows, and its tail.
+    policy, d : arrays of int64 (n,) and of the dtype of the costs (n,)
+        The results: the edge out of each vertex, -1 without one, and the values.
+    ratios : array of the dtype of the costs, shape (components, 2)
+        The result: p and q of each component; q is 0 without a cycle.
+    rounding : float
+        The relative error of a value, 0 for exact arithmetic: a smaller improvement counts as none.
+
+    """
+    seen = np.full(len(d), -1, np.int64)
+    path = np.empty(len(d), np.int64)
+    for component in range(len(bounds) - 1):
+        first, last = bounds[component], bounds[component + 1]
+        if starts[first] == starts[last]:
+            continue
+        for u in range(first, last):
+            best = starts[u]
+            for e in range(starts[u], starts[u + 1]):
+                if costs[e] < costs[best]:
+                    best = e
+            policy[u] = best
+            d[u] = 0
+        seen[first:last] = -1
+        goal, p, q = best_cycle(first, last, heads, costs, times, policy, seen)
+        lead_to(goal, first, last, heads, costs, times, entry_starts, entries, tails, policy, seen, path)
+        while True:
+            seen[first:last] = -1
+            evaluate(goal, first, last, heads, costs, times, policy, d, p, q, seen, path)
+            if not improve(first, last, starts, heads, costs, times, policy, d, p, q, rounding):
+                break
+            seen[first:last] = -1
+            other, new_p, new_q = best_cycle(first, last, heads, costs, times, policy, seen)
+            if new_p * q < p * new_q:
+                goal, p, q = other, new_p, new_q
+                lead_to(goal, first, last, heads, costs, times, entry_starts, entries, tails, policy, seen, path)
+        ratios[component, 0] = p
+        ratios[component, 1] = q
+
+
+@kernel
+def best_cycle(first, last, heads, costs, times, policy, seen):
+    """Return a vertex of the cycle of the least ratio in a policy, its cost and its time; ``seen`` is -1."""
+    goal, p, q = first, costs[0], times[0]
+    step = 0 if len(times) == 1 else 1
+    is_first = True
+    for start in range(first, last):
+        u = start
+        while seen[u] < 0:
+            seen[u] = start
+            u = heads[policy[u]]
+        if seen[u] != start:
+            continue
+        cost, time, v = costs[policy[u]], times[step * policy[u]], heads[policy[u]]
+        while v != u:
+            cost += costs[policy[v]]
+            time += times[step * policy[v]]
+            v = heads[policy[v]]
+        if is_first or cost * q < p * time:
+            goal, p, q, is_first = u, cost, time, False
+    return goal, p, q
+
+
+@kernel
+def lead_to(goal, first, last, heads, costs, times, entry_starts, entries, tails, policy, seen, path):
+    """Change the edges of the vertices from which the policy does not reach the goal, so that it does."""
+    seen[first:last] = 0
+    u = goal
+    while seen[u] == 0:  # the cycle of the goal keeps its edges
+        seen[u] = 1
+        u = heads[policy[u]]
+    for start in range(first, last):
+        u, count = start, 0
+        while seen[u] == 0:
+            seen[u] = 2
+            path[count] = u
+            count += 1
+            u = heads[policy[u]]
+        mark = 1 if seen[u] == 1 else 3
+        for i in range(count):
+            seen[path[i]] = mark
+    count = 0
+    for u in range(first, last):
+        if seen[u] == 1:
+            path[count] = u
+            count += 1
+    i = 0
+    while i < count:
+        v = path[i]
+        i += 1
+        for position in range(entry_starts[v], entry_starts[v + 1]):
+            u, e = tails[position], entries[position]
+            if seen[u] != 1:
+                seen[u] = 1
+                policy[u] = e
+                path[count] = u
+                count += 1
+
+
+@kernel
+def evaluate(goal, first, last, heads, costs, times, policy, d, p, q, seen, path):
+    """Set d to the reduced costs of the ways along the policy to the goal, whose value stays."""
+    step = 0 if len(times) == 1 else 1
+    seen[goal] = 1
+    for start in range(first, last):
+        u, count = start, 0
+        while seen[u] < 0:
+            seen[u] = 1
+            path[count] = u
+            count += 1
+            u = heads[policy[u]]
+        for i in range(count - 1, -1, -1):
+            u = path[i]
+            e = policy[u]
+            d[u] = d[heads[e]] + (q * costs[e] - p * times[step * e])
+
+
+@kernel
+def improve(first, last, starts, heads, costs, times, policy, d, p, q, rounding):
+    """Take the edges that lower the values of their tails. Return whether there was one."""
+    is_better, bound = False, 0.0
+    step = 0 if len(times) == 1 else 1
+    if rounding > 0:
+        for u in range(first, last):
+            bound = max(bound, abs(d[u]))
+        bound *= rounding
+    for u in range(first, last):
+        least, best = d[u], -1
+        for e in range(starts[u], starts[u + 1]):
+            value = d[heads[e]] + (q * costs[e] - p * times[step * e])
+            if value < least:
+                least, best = value, e
+        if best >= 0 and d[u] - least > bound:
+            d[u] = least
+            policy[u] = best
+            is_better = True
+    return is_better

@@ -1,0 +1,384 @@
+"""Find eigenvalues, eigenvectors and the critical graph of a matrix, and the period of its powers.
+
+A ⊗ v = λ ⊗ v with λ the best mean of a cycle. A cycle of this mean is critical, and the critical graph is the union of
+the critical cycles. With the potentials of the policy iteration its edges are those of reduced cost 0 on a cycle. The
+distances to a critical vertex under the weights A - λ are an eigenvector, and those of one vertex of each component of
+the critical graph span all eigenvectors of λ.
+
+Sources: Butkovič 2010, chapters 4 and 8; G. Cohen, D. Dubois, J.-P. Quadrat, M. Viot, IEEE TAC 30 (1985), for the
+period of powers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semiring.algebra import Semiring
+from semiring.algebra.catalogue import as_semiring, max_min, max_plus, min_max, min_plus
+from semiring.algorithms.dijkstra import Searches
+from semiring.errors import AlgebraError, DivergenceError
+from semiring.graphs.strongly_connected import strong_components_of_lists
+from semiring.io.inputs import Reading
+from semiring.io.network import semiring_of
+from semiring.kernels.cpu.elimination import elimination_trees
+from semiring.kernels.engine import make_plan
+from semiring.linalg import matmul
+from semiring.paths import best_paths
+from semiring.sparse.edge_inputs import SparseEntries
+from semiring.spectral.cycle_means import LeastRatios, best_bottleneck, read_edges
+from semiring.threads import get_threads
+
+__all__ = ["Asymptotics", "Eigen", "asymptotics", "eigen"]
+
+Array = NDArray[Any]
+
+
+class Eigen(NamedTuple):
+    """The eigenvalue of the best cycles of a matrix, its eigenvectors, and the critical graph."""
+
+    value: float | Fraction
+    vectors: NDArray[np.float64]
+    critical_graph: Any
+    cyclicity: int
+
+
+class Asymptotics(NamedTuple):
+    """The growth of the powers of a matrix: A^(k + period) = rate^period ⊗ A^k from k = transient on."""
+
+    rate: float | Fraction
+    transient: int
+    period: int
+
+
+def eigen(
+    A: Any,
+    semiring: Semiring | str | None = None,
+    *,
+    exact: bool = False,
+    weight: str | Callable[[Any], Any] | None = None,
+    directed: bool | None = None,
+    columns: tuple[str, str] | None = None,
+    check: bool = True,
+    threads: int | None = None,
+    device: Any = None,
+) -> Eigen:
+    """Return the eigenvalue of the best cycles, its eigenvectors, the critical graph and its cyclicity.
+
+    The vectors v satisfy A ⊗ v = λ ⊗ v, and every eigenvector of λ is a combination of them. An irreducible matrix has
+    no other eigenvalue. A reducible one may have more, for the components that reach no better cycle.
+
+    Parameters
+    ----------
+    A : array_like, shape (n, n)
+        As in `cycle_mean`.
+    semiring : Semiring or str, optional
+        min_plus, max_plus, max_min or min_max, by default that of a `Network`, else min-plus. For max_times take the
+        logarithms of the weights in max_plus.
+    exact : bool, default False
+        Return the value as a `fractions.Fraction`. The weights must be whole numbers, in min_plus or max_plus.
+    weight : str or callable, optional
+        The column or attribute of the weights, as in `as_network`.
+    directed : bool, optional
+        False adds the reverse of each edge. The default is the direction of the graph.
+    columns : tuple of str, optional
+        The titles of the two columns in which a frame or a file lists the ends of edges.
+    check : bool, default True
+        Warn of the "no edge" of another convention. The entries are validated in any case.
+    threads : int, optional
+        The number of threads, by default `semiring.get_threads()`.
+    device : None or "cpu", optional
+        Where the computation runs.
+
+    Returns
+    -------
+    Eigen
+        ``value`` is `cycle_mean`. ``vectors`` is float64 (n, k), one column for each component of the critical graph,
+        whose entry is 1̄ at the least vertex of the component (in max_min and min_max: the value). ``critical_graph``
+        is a SciPy csr_array (n, n) of bool: the edges on critical cycles. ``cyclicity`` is the least common multiple,
+        over its components, of the greatest common divisor of the lengths of their cycles. A graph without a cycle has
+        no vectors, and cyclicity 1.
+
+    Raises
+    ------
+    AlgebraError
+        For another semiring, or for ``exact`` where the weights are not whole numbers.
+    IntegerOverflowError, ShapeError, DTypeError, DomainError
+        As in `cycle_mean`.
+
+    Notes
+    -----
+    For whole numbers the critical graph is exact, and each entry of a vector is rounded once. For other floats edges
+    whose reduced cost is below the rounding error of the values count as critical. Costs as `cycle_mean`, and one
+    search for best paths from each critical component. Source: Butkovič 2010, theorem 4.3.5.
+
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> inf = float("inf")
+    >>> found = sr.spectral.eigen([[-inf, 3, -inf], [1, -inf, 2], [0, -inf, -inf]], "max_plus")
+    >>> found.value, found.vectors.ravel().tolist(), found.cyclicity
+    (2.0, [0.0, -1.0, -2.0], 2)
+    """
+    algebra = _find_semiring(A, semiring)
+    edges = read_edges(A, algebra, Reading(weight, directed, columns), check, threads, device)
+    if algebra in (max_min, min_max):
+        return _bottleneck_eigen(edges, algebra)
+    found = LeastRatios.of(edges, algebra, np.ones(1, np.int64), exact=exact)
+    if found.component < 0:
+        graph = _critical_graph(edges, np.zeros(edges.values.size, bool))[0]
+        return Eigen(_zero(algebra), np.empty((edges.pattern.n, 0)), graph, 1)
+    graph, labels, cyclicity = _critical_graph(edges, _tight_edges(found))
+    value = found.value(found.cycle(), exact)
+    return Eigen(value, _eigenvectors(found, labels, threads), graph, cyclicity)
+
+
+def _find_semiring(A: Any, semiring: Semiring | str | None) -> Semiring:
+    algebra = as_semiring(semiring_of(A, semiring))
+    if algebra not in (min_plus, max_plus, max_min, min_max):
+        raise AlgebraError(
+            f"eigenvectors are computed in min_plus, max_plus, max_min and min_max, not in {algebra.name}: for "
+            "max_times and min_times pass the logarithms of the weights in max_plus and min_plus"
+        )
+    return algebra
+
+
+def _zero(semiring: Semiring) -> float:
+    return float(semiring.zero_for(np.dtype(np.float64)))
+
+
+def _tight_edges(found: LeastRatios) -> Array:
+    """Return a mask (m,) of the edges of reduced cost 0 in the components of the least ratio."""
+    mask = np.zeros(found.edges.values.size, bool)
+    for component in found.best_components():
+        first, last = found.starts[found.parts.bounds[component : component + 2]]
+        is_tight = found.reduced_costs(component) <= found.error_bound(component)
+        if isinstance(found.positions, slice):
+            mask[first:last] = is_tight
+        else:
+            mask[found.positions[first:last]] = is_tight
+    return mask
+
+
+def _critical_graph(edges: SparseEntries, is_tight: Array) -> tuple[Any, Array, int]:
+    """Return the tight edges on cycles as a matrix, the component of each vertex on them (-1: none), and the period."""
+    from scipy.sparse import coo_array
+
+    pattern, n = edges.pattern, edges.pattern.n
+    rows, heads = pattern.rows[is_tight], pattern.indices[is_tight]
+    starts, order = elimination_trees.compress_rows(n, rows, heads)
+    rows, heads = rows[order], heads[order]
+    parts = strong_components_of_lists(starts, heads)
+    component = np.empty(n, np.int64)
+    component[parts.order] = np.repeat(np.arange(len(parts)), parts.sizes)
+    inside = component[rows] == component[heads]
+    rows, heads = rows[inside], heads[inside]
+    graph = coo_array((np.ones(rows.size, bool), (rows, heads)), shape=(n, n)).tocsr()
+    labels = np.full(n, -1, np.int64)
+    labels[rows] = component[rows]
+    return graph, labels, _cyclicity(graph, labels)
+
+
+def _cyclicity(graph: Any, labels: Array) -> int:
+    """Return the least common multiple of the periods of the strong components of a graph."""
+    from scipy.sparse.csgraph import breadth_first_order
+
+    cyclicity = 1
+    tails = np.repeat(np.arange(graph.shape[0]), np.diff(graph.indptr))
+    for label in np.unique(labels[labels >= 0]):
+        first = int((labels == label).argmax())
+        order, parents = breadth_first_order(graph, first)
+        level = np.zeros(graph.shape[0], np.int64)
+        for vertex in order[1:]:
+            level[vertex] = level[parents[vertex]] + 1
+        own = labels[tails] == label
+        steps = level[tails[own]] + 1 - level[graph.indices[own]]
+        cyclicity = math.lcm(cyclicity, int(np.gcd.reduce(np.abs(steps))))
+    return cyclicity
+
+
+def _eigenvectors(found: LeastRatios, labels: Array, threads: int | None) -> NDArray[np.float64]:
+    """Return the best paths to one vertex of each critical component under the weights A - λ, as columns."""
+    n, q = len(labels), float(found.ratios[found.component, 1])
+    sign = -1 if found.semiring is max_plus else 1
+    vertices = np.array([int((labels == label).argmax()) for label in np.unique(labels[labels >= 0])])
+    vertices.sort()
+    distances = _search_one_component(found, vertices, threads) if len(found.parts) == 1 else None
+    if distances is None:
+        distances = _search_components(found, vertices, threads)
+    vectors = np.where(distances == min_plus.zero_for(distances.dtype), np.inf, distances / q if n else 0.0)
+    return np.ascontiguousarray(sign * vectors + 0.0)
+
+
+def _search_one_component(found: LeastRatios, vertices: Array, threads: int | None) -> Array:
+    """Return the distances (n, k) to some vertices under q·c - p, by Dijkstra's algorithm on reduced costs."""
+    reduced = np.maximum(found.reduced_costs(0), 0)  # rounding may make a tight edge negative
+    entry_starts, entries, tails = found.columns
+    count = get_threads() if threads is None else threads
+    plan = make_plan(min_plus, reduced.dtype, nonnegative=True, threads=count)
+    goals = found.place[vertices].astype(np.int64)
+    distances = Searches(plan, entry_starts, tails, reduced[entries]).search_table(goals)[0].T
+    shifted = distances + found.values[:, np.newaxis] - found.values[goals]
+    return np.asarray(shifted[found.place])
+
+
+def _search_components(found: LeastRatios, vertices: Array, threads: int | None) -> Array:
+    """Return the same distances for a graph of several components, whose weights may be negative."""
+    from scipy.sparse import csr_array
+
+    edges, pattern = found.edges, found.edges.pattern
+    p, q = found.ratios[found.component]
+    sign = -1 if found.semiring is max_plus else 1
+    weights = q * (sign * edges.values.astype(found.costs.dtype)) - p
+    starts, rows, entries = pattern.columns
+    reverse = csr_array((weights[entries], rows, starts), shape=(pattern.n, pattern.n))
+    found_paths = best_paths(
+        reverse, min_plus, sources=vertices.tolist(), predecessors=False, check=False, threads=threads
+    )
+    return np.asarray(found_paths.matrix).T
+
+
+def _bottleneck_eigen(edges: SparseEntries, semiring: Semiring) -> Eigen:
+    """Return the eigenvalue of the best bottleneck of a cycle: λ ⊗ A* at the critical vertices solves A v = λ v."""
+    from scipy.sparse import csr_array
+
+    pattern = edges.pattern
+    best = best_bottleneck(edges, semiring)
+    if best is None:
+        graph = _critical_graph(edges, np.zeros(edges.values.size, bool))[0]
+        return Eigen(_zero(semiring), np.empty((pattern.n, 0)), graph, 1)
+    value = best[0]
+    is_tight = edges.values >= value if semiring is max_min else edges.values <= value
+    graph, labels, cyclicity = _critical_graph(edges, is_tight)
+    vertices = [int((labels == label).argmax()) for label in np.unique(labels[labels >= 0])]
+    starts, rows, entries = pattern.columns
+    reverse = csr_array((edges.values.astype(np.float64)[entries], rows, starts), shape=(pattern.n, pattern.n))
+    paths = best_paths(reverse, semiring, sources=sorted(vertices), predecessors=False, check=False).matrix
+    bound = np.minimum if semiring is max_min else np.maximum
+    return Eigen(value, np.ascontiguousarray(bound(np.asarray(paths).T, value)), graph, cyclicity)
+
+
+def asymptotics(
+    A: Any,
+    semiring: Semiring | str | None = None,
+    *,
+    max_steps: int = 2**20,
+    exact: bool = False,
+    check: bool = True,
+    threads: int | None = None,
+    device: Any = None,
+) -> Asymptotics:
+    """Return how the powers of an irreducible matrix grow: A^(k + period) = rate^period ⊗ A^k from the transient on.
+
+    Parameters
+    ----------
+    A : array_like, shape (n, n)
+        A dense or sparse matrix, a frame, a graph or a `Network`, whose graph is strongly connected. The weights are
+        whole numbers.
+    semiring : Semiring or str, optional
+        min_plus or max_plus, by default that of a `Network`, else min-plus.
+    max_steps : int, default 2²⁰
+        The largest transient that is searched.
+    exact : bool, default False
+        Return the value as a `fractions.Fraction`. The weights must be whole numbers, in min_plus or max_plus.
+    check : bool, default True
+        Warn of the "no edge" of another convention. The entries are validated in any case.
+    threads : int, optional
+        The number of threads, by default `semiring.get_threads()`.
+    device : None or "cpu", optional
+        Where the computation runs.
+
+    Returns
+    -------
+    Asymptotics
+        ``rate`` is the eigenvalue, ``transient`` is the least such k, at least 1, and ``period`` is the cyclicity.
+
+    Raises
+    ------
+    AlgebraError
+        If the graph is not strongly connected, the weights are not whole numbers, or for another semiring.
+    DivergenceError
+        If the transient is larger than ``max_steps``.
+    IntegerOverflowError
+        If an entry of a power does not fit int64.
+    ShapeError, DTypeError, DomainError
+        As in `eigen`.
+
+    Notes
+    -----
+    Costs O(n³ log k) pairs: the powers are squared until the law holds, and a bisection finds the transient. Once the
+    law holds for a k, it holds for all later ones. Source: Cohen, Dubois, Quadrat and Viot 1985.
+
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> inf = float("inf")
+    >>> sr.spectral.asymptotics([[-inf, 3, -inf], [1, -inf, 2], [0, -inf, -inf]], "max_plus")
+    Asymptotics(rate=2.0, transient=5, period=2)
+    """
+    algebra = _find_semiring(A, semiring)
+    if algebra not in (min_plus, max_plus):
+        raise AlgebraError(f"the powers of a matrix grow in min_plus and max_plus, not in {algebra.name}")
+    edges = read_edges(A, algebra, Reading(), check, threads, device)
+    found = LeastRatios.of(edges, algebra, np.ones(1, np.int64), exact=True)
+    n = edges.pattern.n
+    if len(found.parts) != 1 or found.component < 0:
+        raise AlgebraError(
+            f"the graph has {len(found.parts)} strong components, and the law of powers holds for one with a cycle: "
+            "pass the matrix of one component (semiring.condensation finds them)"
+        )
+    period = _critical_graph(edges, _tight_edges(found))[2]
+    p, q = map(int, found.ratios[0])
+    sign = -1 if algebra is max_plus else 1
+    none = min_plus.zero_for(np.dtype(np.int64))
+    B = np.full((n, n), none, np.int64)
+    B[edges.pattern.rows, edges.pattern.indices] = q * (sign * edges.values.astype(np.int64)) - p
+    transient = _find_transient(B, period, max_steps, threads)
+    return Asymptotics(found.value(found.cycle(), exact), transient, period)
+
+
+def _find_transient(B: Array, period: int, max_steps: int, threads: int | None) -> int:
+    """Return the least k ≥ 1 for which B^(k + period) = B^k in min-plus, for a matrix of eigenvalue 0."""
+
+    def multiply(X: Array, Y: Array) -> Array:
+        return np.asarray(matmul(X, Y, min_plus, check=False, threads=threads))
+
+    squares = [B]  # B^(2^i)
+    step = _power(squares, period, multiply)
+
+    def has_settled(X: Array) -> bool:
+        return bool(np.array_equal(multiply(X, step), X))
+
+    while not has_settled(squares[-1]):
+        if 2 ** (len(squares) - 1) >= max_steps:
+            raise DivergenceError(
+                f"the powers have no period up to the power of {2 ** (len(squares) - 1):,}: pass a larger max_steps"
+            )
+        squares.append(multiply(squares[-1], squares[-1]))
+    if len(squares) == 1:
+        return 1
+    before: int = 2 ** (len(squares) - 2)
+    power = squares[-2]  # the law does not hold for this power
+    for i in range(len(squares) - 3, -1, -1):
+        after = multiply(power, squares[i])
+        if not has_settled(after):
+            before, power = before + 2**i, after
+    return before + 1
+
+
+def _power(squares: list[Array], exponent: int, multiply: Callable[[Array, Array], Array]) -> Array:
+    """Return B^exponent from B^(2^i), and append the squares that are missing."""
+    result: Array | None = None
+    for i in range(exponent.bit_length()):
+        if i == len(squares):
+            squares.append(multiply(squares[-1], squares[-1]))
+        if exponent >> i & 1:
+            result = squares[i] if result is None else multiply(result, squares[i])
+    assert result is not None
+    del squares[1:]
+    return result

@@ -1,0 +1,255 @@
+"""Cycle means, eigenvectors, powers and residuation against enumeration of all cycles, and against their laws."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from tiers import full
+
+import semiring as sr
+from semiring import spectral
+from semiring.spectral.cycle_means import LeastRatios, read_edges
+
+INF = np.inf
+BEST = {"min_plus": min, "max_plus": max, "min_times": min, "max_times": max, "max_min": max, "min_max": min}
+SUMS, BOTTLENECKS = ("min_plus", "max_plus"), ("max_min", "min_max")
+SEEDS = full(lambda seed: seed >= 8, range(80))
+
+pytestmark = pytest.mark.filterwarnings("ignore:entries of A:semiring.errors.SuspiciousWeightsWarning")
+
+
+def zero_of(name):
+    return float(sr.as_semiring(name).zero_for(np.dtype(np.float64)))
+
+
+def random_matrix(rng, name, n):
+    """Return weights with ties, of any sign, and few, some or most edges."""
+    A = rng.integers(-4, 5, (n, n)).astype(float) if "times" not in name else 2.0 ** rng.integers(-3, 3, (n, n))
+    A[rng.random((n, n)) < rng.choice([0.1, 0.4, 0.7])] = zero_of(name)
+    return A
+
+
+def edges_of(A, none):
+    return [(int(i), int(j)) for i, j in zip(*np.nonzero(none != A), strict=True)]
+
+
+def cycles_of(A, none):
+    return [list(zip(c, [*c[1:], c[0]], strict=True)) for c in nx.simple_cycles(nx.DiGraph(edges_of(A, none)))]
+
+
+def mean_of(name, A, cycle):
+    weights = [A[edge] for edge in cycle]
+    if name in SUMS:
+        return Fraction(sum(map(int, weights)), len(weights))
+    if name in BOTTLENECKS:
+        return (min if name == "max_min" else max)(weights)
+    return math.prod(weights) ** (1 / len(weights))
+
+
+def as_edges(cycle):
+    return list(zip(cycle, [*cycle[1:], *cycle[:1]], strict=True))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", BEST)
+def test_the_mean_of_the_best_cycle(name, seed):
+    rng = np.random.default_rng([seed, len(name)])
+    for n in (1, 2, 4, 6):
+        A = random_matrix(rng, name, n)
+        cycles = cycles_of(A, zero_of(name))
+        found = spectral.cycle_mean(A, name)
+        if not cycles:
+            assert found == (zero_of(name), [])
+            continue
+        best = BEST[name](mean_of(name, A, cycle) for cycle in cycles)
+        assert found.mean == pytest.approx(float(best), rel=1e-14)
+        assert mean_of(name, A, as_edges(found.cycle)) == pytest.approx(best, rel=1e-14)
+        if name in SUMS:
+            assert spectral.cycle_mean(A, name, exact=True).mean == best
+            assert spectral.cycle_mean(A.astype(np.float32) + 0.25, name).mean == float(best + Fraction(1, 4))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", SUMS)
+def test_the_ratio_of_the_best_cycle(name, seed):
+    rng = np.random.default_rng([seed, 1])
+    A, T = random_matrix(rng, name, 5), rng.integers(1, 4, (5, 5))
+    ratios = [
+        Fraction(sum(int(A[edge]) for edge in cycle), sum(int(T[edge]) for edge in cycle))
+        for cycle in cycles_of(A, zero_of(name))
+    ]
+    for times in (T, sp.csr_array(T), T.astype(float)):
+        found = spectral.cycle_ratio(A, times, name, exact=True)
+        assert found.ratio == BEST[name](ratios, default=zero_of(name))
+    halves = spectral.cycle_ratio(A, T / 2, name)
+    assert halves.ratio == pytest.approx(2 * float(found.ratio), rel=1e-14)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", [*SUMS, *BOTTLENECKS])
+def test_eigenvectors_and_the_critical_graph(name, seed):
+    rng = np.random.default_rng([seed, 2])
+    for n in (1, 3, 6):
+        A = random_matrix(rng, name, n)
+        found = spectral.eigen(A, name)
+        cycles = cycles_of(A, zero_of(name))
+        best = BEST[name]((mean_of(name, A, cycle) for cycle in cycles), default=zero_of(name))
+        assert found.value == float(best)
+        critical = set(zip(*map(np.ndarray.tolist, found.critical_graph.nonzero()), strict=True))
+        if name in SUMS:
+            assert critical == {edge for cycle in cycles if mean_of(name, A, cycle) == best for edge in cycle}
+        graph, period, count = nx.DiGraph(sorted(critical)), 1, 0
+        for component in nx.strongly_connected_components(graph):
+            lengths = map(len, nx.simple_cycles(graph.subgraph(component)))
+            period, count = math.lcm(period, math.gcd(*lengths)), count + 1
+        assert (found.cyclicity, found.vectors.shape) == (period, (n, count))
+        left = sr.matmul(A, found.vectors, name, check=False)
+        by_value = {"max_min": np.minimum, "min_max": np.maximum}.get(name, np.add)
+        np.testing.assert_allclose(left, by_value(found.vectors, found.value), rtol=1e-14, atol=1e-13)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_eigenvectors_of_a_whole_value_are_exact(seed):
+    """Weights whose best cycle has a whole mean: A ⊗ v = λ ⊗ v holds bit by bit."""
+    rng = np.random.default_rng([seed, 3])
+    A = rng.integers(5, 50, (12, 12))
+    A[3, 3] = 5  # a loop of the least weight
+    found = spectral.eigen(A)
+    np.testing.assert_array_equal(sr.matmul(A.astype(float), found.vectors, check=False), 5 + found.vectors)
+    same = spectral.eigen(sp.csr_array(A))
+    np.testing.assert_array_equal(same.vectors, found.vectors)
+
+
+def test_circulant_matrices_have_closed_forms():
+    for n in (5, 8, 12):
+        A = np.full((n, n), -INF)
+        A[np.arange(n), (np.arange(n) + 1) % n] = 3
+        A[np.arange(n), (np.arange(n) + 4) % n] = 7
+        found = spectral.eigen(A, "max_plus")
+        length = n // math.gcd(n, 4)
+        assert (found.value, found.cyclicity) == (7.0, length)
+        assert found.vectors.shape == (n, math.gcd(n, 4))
+        assert spectral.cycle_mean(A, "max_plus", exact=True).mean == 7
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", SUMS)
+def test_the_powers_of_an_irreducible_matrix(name, seed):
+    rng = np.random.default_rng([seed, 4])
+    for n in (1, 3, 5):
+        A = random_matrix(rng, name, n)
+        A[np.arange(n), (np.arange(n) + 1) % n] = rng.integers(-4, 5, n)
+        rate, transient, period = spectral.asymptotics(A, name, exact=True)
+        powers = [None, A]
+        while len(powers) < transient + period + 3:
+            powers.append(sr.matmul(powers[-1], A, name, check=False))
+        grows = [
+            k for k in range(1, transient + 3) if np.allclose(powers[k + period], powers[k] + float(rate * period))
+        ]
+        assert grows == [transient, transient + 1, transient + 2]
+
+
+def test_powers_that_are_refused():
+    with pytest.raises(sr.AlgebraError, match="2 strong components"):
+        spectral.asymptotics([[1, 2], [INF, 3]])
+    with pytest.raises(sr.DivergenceError, match="max_steps"):
+        spectral.asymptotics([[0, 1000], [1, 1]], max_steps=4)
+    with pytest.raises(sr.AlgebraError, match="not all whole numbers"):
+        spectral.asymptotics([[0.5]])
+    with pytest.raises(sr.AlgebraError, match="max_min"):
+        spectral.asymptotics([[1.0]], "max_min")
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int16"])
+@pytest.mark.parametrize("name", SUMS)
+def test_the_residual_is_the_best_solution(name, dtype, rng):
+    none, best = sr.as_semiring(name).zero_for(np.dtype(dtype)), BEST[name]
+    top = sr.as_semiring({"min_plus": "max_plus", "max_plus": "min_plus"}[name]).zero_for(np.dtype(dtype))
+    for m, k, n in ((1, 1, 1), (3, 4, 2), (6, 2, 5), (5, 5, 0)):
+        A, B = (rng.integers(-5, 6, shape).astype(dtype) for shape in ((m, k), (m, n)))
+        A[rng.random((m, k)) < 0.3], B[rng.random((m, n)) < 0.2] = none, none
+        X = spectral.residuate(A, B, name)
+        assert (X.shape, X.dtype) == ((k, n), A.dtype)
+        for row, j in np.ndindex(k, n):
+            ends = [none if B[i, j] == none else B[i, j] - A[i, row] for i in range(m) if A[i, row] != none]
+            assert X[row, j] == (top if not ends else (min if best is max else max)(ends))
+    x, is_equal = spectral.solve_inequality(A, sr.matmul(A, X[:, :1], name, check=False)[:, 0] if n else A[:, 0], name)
+    assert is_equal
+    assert x.shape == (k,)
+
+
+def test_no_solution_is_told():
+    assert not spectral.solve_inequality([[0.0, 0.0], [0.0, 0.0]], [1.0, 2.0], "max_plus").is_equal
+    with pytest.raises(sr.ShapeError, match=r"A is \(2, 2\) and B is \(3,\)"):
+        spectral.residuate([[0, 1], [2, 3]], [1, 2, 3], "max_plus")
+    with pytest.raises(sr.DomainError, match=r"NaN|nan"):
+        spectral.residuate([[0.0, np.nan]], [1.0], "max_plus")
+    with pytest.raises(sr.IntegerOverflowError, match="int16"):
+        spectral.residuate(np.array([[-30000]], np.int16), np.array([30000], np.int16), "max_plus")
+    with pytest.raises(sr.AlgebraError, match="plus_times"):
+        spectral.residuate([[1.0]], [1.0], "plus_times")
+
+
+def test_names_files_and_sparse_matrices(tmp_path):
+    graph = nx.DiGraph()
+    graph.add_weighted_edges_from([("a", "b", 3), ("b", "c", 4), ("c", "a", 2), ("b", "a", 6)])
+    assert spectral.cycle_mean(graph) == (3.0, ["a", "b", "c"])
+    sr.write(tmp_path / "edges.csv", sr.as_network(graph))
+    assert spectral.cycle_mean(tmp_path / "edges.csv").cycle == ["a", "b", "c"]
+    assert spectral.eigen(graph).critical_graph.nnz == 3
+    stored_zero = sp.csr_array((np.array([0, 2]), ([0, 1], [1, 0])), shape=(2, 2))
+    assert spectral.cycle_mean(stored_zero) == (1.0, [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: spectral.cycle_mean([[1.0]], "plus_times"), sr.AlgebraError, "no mean in plus_times: use min_plus"),
+        (lambda: spectral.cycle_mean([[0.5]], exact=True), sr.AlgebraError, "not all whole numbers"),
+        (lambda: spectral.cycle_mean([[2.0]], "max_times", exact=True), sr.AlgebraError, "of min_plus and max_plus"),
+        (lambda: spectral.cycle_mean([[1, 2]]), sr.ShapeError, "square"),
+        (lambda: spectral.cycle_mean([[np.nan]]), sr.DomainError, "nan"),
+        (lambda: spectral.cycle_mean(np.array([[2**61, 1], [1, 1]])), sr.IntegerOverflowError, "common factor"),
+        (lambda: spectral.cycle_ratio([[1]], [[0]]), sr.DomainError, "the cycle 0 → 0 takes no time"),
+        (lambda: spectral.cycle_ratio([[5, 1], [1, 5]], [[1, 0], [0, 1]]), sr.DomainError, "takes no time"),
+        (lambda: spectral.cycle_ratio([[1]], [[-1]]), sr.DomainError, r"T\[0, 0\] is -1: a time is finite and"),
+        (lambda: spectral.cycle_ratio([[1]], [[1, 2]]), sr.ShapeError, "T is"),
+        (lambda: spectral.cycle_ratio([[1.0]], [[1]], "max_min"), sr.AlgebraError, "weights that add up"),
+        (lambda: spectral.eigen([[2.0]], "max_times"), sr.AlgebraError, "logarithms"),
+        (lambda: spectral.cycle_mean([[1]], device="cuda"), ValueError, "device='cpu'"),
+        (lambda: spectral.cycle_mean([[1]], threads=0), ValueError, "threads"),
+    ],
+)
+def test_what_is_refused(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_empty_graphs_and_whole_floats_beyond_exact_values():
+    assert spectral.cycle_mean(np.empty((0, 0))) == (INF, [])
+    found = spectral.eigen(np.full((3, 3), INF))
+    assert (found.value, found.vectors.shape, found.critical_graph.nnz, found.cyclicity) == (INF, (3, 0), 0, 1)
+    assert spectral.cycle_mean([[2.0**61, 2.0**60], [2.0**60, 2.0**61]]) == (2.0**60, [0, 1])
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(20))
+def test_the_values_prove_the_mean_of_large_graphs(seed):
+    """Reduced costs of at least 0 under the values of the policy prove that no cycle is better."""
+    rng = np.random.default_rng(seed)
+    n, m = int(rng.integers(20, 3000)), int(rng.integers(20, 12000))
+    weights = rng.integers(-50, 50, m) if seed % 2 else rng.standard_normal(m)
+    A = sp.coo_array((weights, (rng.integers(0, n, m), rng.integers(0, n, m))), shape=(n, n)).tocsr()
+    edges = read_edges(A, sr.min_plus, spectral.cycle_means.Reading(), False, None, None)
+    found = LeastRatios.of(edges, sr.min_plus, np.ones(1, np.int64))
+    for component in np.flatnonzero(found.ratios[:, 1] > 0):
+        assert found.reduced_costs(component).min() >= -found.error_bound(component)
+    if found.component < 0:
+        return
+    cycle = found.cycle()
+    assert found.value(cycle) == pytest.approx(np.mean([A[edge] for edge in as_edges(cycle)]), rel=1e-12)
