@@ -263,7 +263,7 @@ def operands(
     is_on_device = device is not None or any(is_device_array(x) for x in inputs)
     if device is None and is_on_device:
         _raise_for_mixed_memory(arguments)
-    readable = [_read_operand(x, name) for name, x in arguments.items()]
+    readable = [_read_operand(_convert_truth_values(x, semiring, name), name) for name, x in arguments.items()]
     for name, x in zip(arguments, readable, strict=True):
         require_real_numbers(x, name)
     if dtype is None:
@@ -276,6 +276,25 @@ def operands(
         for name, x in zip(arguments, readable, strict=True)
     ]
     return [_to_device(array) for array in arrays] if is_on_device else arrays
+
+
+def _convert_truth_values(x: Any, semiring: Semiring, name: str) -> Any:
+    """Return a list in which matrices of truth values stand beside numbers as a list of numbers.
+
+    NumPy would stack such a list with False as 0, and here False is no edge.
+    """
+    if not isinstance(x, list | tuple) or not any(isinstance(entry, np.ndarray | list | tuple) for entry in x):
+        return x
+    if any(is_device_array(entry) for entry in x):
+        return x
+    try:
+        arrays = [np.asarray(entry) for entry in x]
+    except ValueError:  # ragged lists, of which `as_host_operand` says what is wrong
+        return x
+    if len({array.dtype.kind == "b" for array in arrays}) < 2:
+        return x
+    dtype = common_dtype(semiring, *arrays)
+    return [convert(array, semiring, dtype, name) for array in arrays]
 
 
 def _read_operand(x: Any, name: str) -> Any:

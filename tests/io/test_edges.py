@@ -157,6 +157,14 @@ def test_truth_values_beside_numbers():
     assert sr.fixed_point(EDGES, [INF, INF, 0.0]).tolist() == [2, 1, 0]
 
 
+@pytest.mark.parametrize("form", [np.asarray, np.ndarray.tolist], ids=["arrays", "lists"])
+def test_truth_values_in_a_list_beside_numbers(form):
+    mixed, numbers = [form(EDGES), HOPS], np.stack([HOPS, HOPS])
+    for call in (sr.multi_dot, sr.scan, sr.closure):
+        np.testing.assert_array_equal(call(mixed), call(numbers))
+        np.testing.assert_array_equal(call(mixed[::-1]), call(numbers))
+
+
 def test_a_column_of_truth_values_is_a_weight_if_it_is_named():
     columns = {"from": ["a", "b"], "to": ["b", "c"], "oneway": [True, False]}
     for given in (pd.DataFrame(columns), pl.DataFrame(columns)):
