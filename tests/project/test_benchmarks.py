@@ -16,6 +16,12 @@ ROOT = Path(__file__).resolve().parents[2]
 ORIGIN = Origin("A machine, 2 cores", "2026-11-22", "0123abc and changes", "python -m benchmarks.gemm")
 
 
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch):
+    """Restore the environment variable that `common.run` sets, which later tests of this process would read."""
+    monkeypatch.setenv("SEMIRING_NUMPY_SECONDS", "0")
+
+
 def test_tables_come_back_from_a_file_as_a_reader_saw_them(tmp_path):
     table = Table("A title: with a colon", ["who, or what", "ms"], [["a, “b” # c", 1.23456], ["", 2]], ORIGIN)
     save(tmp_path / "t.csv", {"first": table, "empty": Table("None", ["x"], [], ORIGIN)})
