@@ -97,7 +97,12 @@ def _path(fingerprint: str | None, key: str, kind: str) -> Path | None:
 def has_entry(fingerprint: str | None, key: str) -> bool:
     """Return whether the file of a kernel exists, without reading it."""
     path = _path(fingerprint, key, KERNEL)
-    return path is not None and path.exists()
+    try:
+        return path is not None and path.exists()
+    except OSError as error:  # a folder that may not be entered, or whose name is too long, counts as no cache
+        assert path is not None
+        _warn_once(path.parent, str(error.strerror))
+        return False
 
 
 def load(fingerprint: str | None, key: str, rebuild: Callable[[Any], Any], *, kind: str = KERNEL) -> Any:
@@ -108,13 +113,18 @@ def load(fingerprint: str | None, key: str, rebuild: Callable[[Any], Any], *, ki
     try:
         content = _read_entry(path)
         start = len(_MAGIC) + 32
-        if not content.startswith(_MAGIC) or hashlib.sha256(content[start:]).digest() != content[len(_MAGIC) : start]:
+        if not content.startswith(_MAGIC) or _checksum(path, content[start:]) != content[len(_MAGIC) : start]:
             return None
         rebuilt = rebuild(pickle.loads(content[start:]))
         _touch(path)
         return rebuilt
     except Exception:  # any failure counts as a missing entry
         return None
+
+
+def _checksum(path: Path, payload: bytes) -> bytes:
+    """Return the checksum of an entry, which is another one if the entry is copied under another name."""
+    return hashlib.sha256(path.name.encode() + payload).digest()
 
 
 def _read_entry(path: Path) -> bytes:
@@ -186,7 +196,7 @@ def save(fingerprint: str | None, key: str, state: Any, *, kind: str = KERNEL) -
             return
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
         with os.fdopen(handle, "wb") as file:
-            file.write(_MAGIC + hashlib.sha256(payload).digest() + payload)
+            file.write(_MAGIC + _checksum(path, payload) + payload)
         os.replace(temporary, path)  # atomic: another process sees the whole entry or none
         _count_and_prune(path.parent)
     except (OSError, pickle.PicklingError):

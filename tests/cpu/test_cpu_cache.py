@@ -93,6 +93,27 @@ def test_a_folder_that_cannot_be_written(tmp_path):
 
 
 @pytest.mark.full
+def test_a_folder_that_may_not_be_read_counts_as_no_cache(monkeypatch, caplog):
+    monkeypatch.setattr(code_store, "_warned_folders", set())
+    monkeypatch.setenv("SEMIRING_CACHE_DIR", f"/tmp/{'x' * 300}")  # as a folder that may not be entered, also for root
+    for _ in range(2):
+        assert not code_store.has_entry("code", "key")
+        assert code_store.load("code", "key", list) is None
+        code_store.save("code", "key", [1])
+    assert len([record for record in caplog.records if "are not cached" in record.message]) == 1
+
+
+def test_an_entry_under_the_name_of_another_is_a_miss(tmp_path, monkeypatch):
+    monkeypatch.setenv("SEMIRING_CACHE_DIR", str(tmp_path / "own"))
+    code_store.save("code", "first", ["first"])
+    (first,) = (tmp_path / "own").iterdir()
+    code_store.save("code", "second", ["second"])
+    (second,) = set((tmp_path / "own").iterdir()) - {first}
+    assert code_store.load("code", "second", list) == ["second"]
+    second.write_bytes(first.read_bytes())
+    assert code_store.load("code", "second", list) is None
+
+
 def test_no_cache_at_all(tmp_path):
     assert compile_count("", TILE, HOME=str(tmp_path)) == 1
     assert list(tmp_path.iterdir()) == []
