@@ -27,6 +27,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     from semiring.cli.parser import build_parser
     from semiring.cli.progress import Compilations
 
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # a process that was started with it closed
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     if hasattr(sys.stdout, "reconfigure") and (sys.stdout.encoding or "").lower() not in ("utf-8", "utf8"):
         sys.stdout.reconfigure(errors="replace")  # a terminal without ∞ and → shows ?, and raises no error
     try:
@@ -36,6 +39,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             code = int(arguments.run(arguments))
         _flush()  # so that a closed pipe raises here, not at exit
     except SystemExit as exit_:  # argparse: --help, --version, wrong usage
+        try:
+            _flush()
+        except OSError as error:  # a full disk; argparse has printed, so no code says it
+            _forget_output()
+            return 0 if isinstance(error, BrokenPipeError) else _fail(describe(error), 2)
         return exit_.code if isinstance(exit_.code, int) else 2
     except BrokenPipeError:  # `semiring ... | head`: the reader has closed the pipe
         _forget_output()

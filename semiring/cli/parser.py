@@ -79,6 +79,10 @@ class Parser(argparse.ArgumentParser):
         self._negative_number_matcher = re.compile(r"-(\.?\d|inf$)")
         self.hints: dict[str, str] = {}  # hints in errors about options of other commands
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if message:  # argparse hides the error of a full disk
+            (file or sys.stderr).write(message)
+
     def read(self, argv: Sequence[str] | None) -> argparse.Namespace:
         """Parse the arguments of the command line.
 

@@ -890,6 +890,21 @@ def test_a_process_fails_in_one_line(tmp_path):
 
 
 @pytest.mark.full
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a full device of Linux")
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [("--help >/dev/full", 2), ("--help 2>&- >&-", 0), ("check min_plus 2>&- >&-", 0), ("oops 2>&-", 2)],
+)
+def test_closed_and_full_streams(words, code):
+    environment = {**os.environ, "PYTHONPATH": ROOT}
+    done = subprocess.run(
+        f"'{sys.executable}' -m semiring {words}", shell=True, env=environment, capture_output=True, text=True
+    )
+    assert (done.returncode, "Traceback" in done.stderr) == (code, False)
+    assert ("No space left" in done.stderr) == ("full" in words)
+
+
+@pytest.mark.full
 @pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
 def test_a_closed_pipe_is_survived(tmp_path):
     edges = "".join(f"{i} {i + 1} 1\n" for i in range(300))
