@@ -92,7 +92,6 @@ def test_a_folder_that_cannot_be_written(tmp_path):
     assert compile_count(blocked / "below", TILE) == 1
 
 
-@pytest.mark.full
 def test_a_folder_that_may_not_be_read_counts_as_no_cache(monkeypatch, caplog):
     monkeypatch.setattr(code_store, "_warned_folders", set())
     monkeypatch.setenv("SEMIRING_CACHE_DIR", f"/tmp/{'x' * 300}")  # as a folder that may not be entered, also for root
@@ -114,6 +113,7 @@ def test_an_entry_under_the_name_of_another_is_a_miss(tmp_path, monkeypatch):
     assert code_store.load("code", "second", list) is None
 
 
+@pytest.mark.full
 def test_no_cache_at_all(tmp_path):
     assert compile_count("", TILE, HOME=str(tmp_path)) == 1
     assert list(tmp_path.iterdir()) == []
