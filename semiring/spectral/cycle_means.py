@@ -33,7 +33,17 @@ from semiring.sparse.edge_inputs import SparseEntries, check_values, edges_of
 from semiring.sparse.symbolic_factor import Pattern
 from semiring.threads import check_threads
 
-__all__ = ["BOTTLENECKS", "CycleMean", "CycleRatio", "LeastRatios", "cycle_mean", "cycle_ratio", "read_edges"]
+__all__ = [
+    "BOTTLENECKS",
+    "CycleMean",
+    "CycleRatio",
+    "LeastRatios",
+    "best_bottleneck",
+    "cycle_mean",
+    "cycle_ratio",
+    "read_edges",
+    "zero_mean",
+]
 
 Array = NDArray[Any]
 
@@ -128,11 +138,11 @@ def cycle_mean(
     if algebra in BOTTLENECKS:
         best = best_bottleneck(edges, algebra)
         if best is None:
-            return CycleMean(_zero(algebra), [])
+            return CycleMean(zero_mean(algebra), [])
         return CycleMean(best[0], _named(best[1], edges))
     found = LeastRatios.of(edges, algebra, np.ones(1, np.int64), exact=exact)
     if found.component < 0:
-        return CycleMean(_zero(algebra), [])
+        return CycleMean(zero_mean(algebra), [])
     cycle = found.cycle()
     return CycleMean(found.value(cycle, exact), _named(cycle, edges))
 
@@ -201,7 +211,7 @@ def cycle_ratio(
     edges = read_edges(A, algebra, Reading(weight, directed, columns), check, threads, device)
     found = LeastRatios.of(edges, algebra, _read_times(T, edges), exact=exact)
     if found.component < 0:
-        return CycleRatio(_zero(algebra), [])
+        return CycleRatio(zero_mean(algebra), [])
     cycle = found.cycle()
     return CycleRatio(found.value(cycle, exact), _named(cycle, edges))
 
@@ -296,7 +306,8 @@ def _named(cycle: Sequence[int], edges: SparseEntries) -> list[Hashable]:
     return list(cycle) if edges.names is None else [edges.names[vertex] for vertex in cycle]
 
 
-def _zero(semiring: Semiring) -> float:
+def zero_mean(semiring: Semiring) -> float:
+    """Return the mean of a graph without a cycle: the zero of the semiring."""
     return float(semiring.zero_for(np.dtype(np.float64)))
 
 

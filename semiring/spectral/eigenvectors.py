@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
-from semiring.algebra.catalogue import as_semiring, max_min, max_plus, min_max, min_plus
+from semiring.algebra.catalogue import as_semiring, max_min, max_plus, min_plus
 from semiring.algorithms.dijkstra import Searches
 from semiring.errors import AlgebraError, DivergenceError
 from semiring.graphs.strongly_connected import strong_components_of_lists
@@ -31,7 +31,8 @@ from semiring.kernels.engine import make_plan
 from semiring.linalg import matmul
 from semiring.paths import best_paths
 from semiring.sparse.edge_inputs import SparseEntries
-from semiring.spectral.cycle_means import LeastRatios, best_bottleneck, read_edges
+from semiring.sparse.symbolic_factor import Pattern
+from semiring.spectral.cycle_means import BOTTLENECKS, LeastRatios, best_bottleneck, read_edges, zero_mean
 from semiring.threads import get_threads
 
 __all__ = ["Asymptotics", "Eigen", "asymptotics", "eigen"]
@@ -127,12 +128,12 @@ def eigen(
     """
     algebra = _find_semiring(A, semiring)
     edges = read_edges(A, algebra, Reading(weight, directed, columns), check, threads, device)
-    if algebra in (max_min, min_max):
-        return _bottleneck_eigen(edges, algebra)
+    if algebra in BOTTLENECKS:
+        return _bottleneck_eigen(edges, algebra, threads)
     found = LeastRatios.of(edges, algebra, np.ones(1, np.int64), exact=exact)
     if found.component < 0:
         graph = _critical_graph(edges, np.zeros(edges.values.size, bool))[0]
-        return Eigen(_zero(algebra), np.empty((edges.pattern.n, 0)), graph, 1)
+        return Eigen(zero_mean(algebra), np.empty((edges.pattern.n, 0)), graph, 1)
     graph, labels, cyclicity = _critical_graph(edges, _tight_edges(found))
     value = found.value(found.cycle(), exact)
     return Eigen(value, _eigenvectors(found, labels, threads), graph, cyclicity)
@@ -140,16 +141,12 @@ def eigen(
 
 def _find_semiring(A: Any, semiring: Semiring | str | None) -> Semiring:
     algebra = as_semiring(semiring_of(A, semiring))
-    if algebra not in (min_plus, max_plus, max_min, min_max):
+    if algebra not in (min_plus, max_plus, *BOTTLENECKS):
         raise AlgebraError(
             f"eigenvectors are computed in min_plus, max_plus, max_min and min_max, not in {algebra.name}: for "
             "max_times and min_times pass the logarithms of the weights in max_plus and min_plus"
         )
     return algebra
-
-
-def _zero(semiring: Semiring) -> float:
-    return float(semiring.zero_for(np.dtype(np.float64)))
 
 
 def _tight_edges(found: LeastRatios) -> Array:
@@ -184,19 +181,24 @@ def _critical_graph(edges: SparseEntries, is_tight: Array) -> tuple[Any, Array, 
     return graph, labels, _cyclicity(graph, labels)
 
 
+def _least_vertices(labels: Array) -> Array:
+    """Return the least vertex of each component, in ascending order; vertices labelled -1 are in no component."""
+    on_cycles = np.flatnonzero(labels >= 0)
+    return np.sort(on_cycles[np.unique(labels[on_cycles], return_index=True)[1]])
+
+
 def _cyclicity(graph: Any, labels: Array) -> int:
     """Return the least common multiple of the periods of the strong components of a graph."""
     from scipy.sparse.csgraph import breadth_first_order
 
     cyclicity = 1
     tails = np.repeat(np.arange(graph.shape[0]), np.diff(graph.indptr))
-    for label in np.unique(labels[labels >= 0]):
-        first = int((labels == label).argmax())
+    for first in _least_vertices(labels).tolist():
         order, parents = breadth_first_order(graph, first)
         level = np.zeros(graph.shape[0], np.int64)
         for vertex in order[1:]:
             level[vertex] = level[parents[vertex]] + 1
-        own = labels[tails] == label
+        own = labels[tails] == labels[first]
         steps = level[tails[own]] + 1 - level[graph.indices[own]]
         cyclicity = math.lcm(cyclicity, int(np.gcd.reduce(np.abs(steps))))
     return cyclicity
@@ -206,8 +208,7 @@ def _eigenvectors(found: LeastRatios, labels: Array, threads: int | None) -> NDA
     """Return the best paths to one vertex of each critical component under the weights A - λ, as columns."""
     n, q = len(labels), float(found.ratios[found.component, 1])
     sign = -1 if found.semiring is max_plus else 1
-    vertices = np.array([int((labels == label).argmax()) for label in np.unique(labels[labels >= 0])])
-    vertices.sort()
+    vertices = _least_vertices(labels)
     distances = _search_one_component(found, vertices, threads) if len(found.parts) == 1 else None
     if distances is None:
         distances = _search_components(found, vertices, threads)
@@ -229,38 +230,37 @@ def _search_one_component(found: LeastRatios, vertices: Array, threads: int | No
 
 def _search_components(found: LeastRatios, vertices: Array, threads: int | None) -> Array:
     """Return the same distances for a graph of several components, whose weights may be negative."""
-    from scipy.sparse import csr_array
-
     edges, pattern = found.edges, found.edges.pattern
     p, q = found.ratios[found.component]
     sign = -1 if found.semiring is max_plus else 1
     weights = q * (sign * edges.values.astype(found.costs.dtype)) - p
-    starts, rows, entries = pattern.columns
-    reverse = csr_array((weights[entries], rows, starts), shape=(pattern.n, pattern.n))
-    found_paths = best_paths(
-        reverse, min_plus, sources=vertices.tolist(), predecessors=False, check=False, threads=threads
-    )
-    return np.asarray(found_paths.matrix).T
+    return _paths_to(pattern, weights, min_plus, vertices, threads)
 
 
-def _bottleneck_eigen(edges: SparseEntries, semiring: Semiring) -> Eigen:
-    """Return the eigenvalue of the best bottleneck of a cycle: λ ⊗ A* at the critical vertices solves A v = λ v."""
+def _paths_to(pattern: Pattern, weights: Array, semiring: Semiring, vertices: Array, threads: int | None) -> Array:
+    """Return the values (n, k) of the best paths to some vertices, by a search from them along the reversed edges."""
     from scipy.sparse import csr_array
 
+    starts, rows, entries = pattern.columns
+    reverse = csr_array((weights[entries], rows, starts), shape=(pattern.n, pattern.n))
+    paths = best_paths(reverse, semiring, sources=vertices.tolist(), predecessors=False, check=False, threads=threads)
+    return np.asarray(paths.matrix).T
+
+
+def _bottleneck_eigen(edges: SparseEntries, semiring: Semiring, threads: int | None) -> Eigen:
+    """Return the eigenvalue of the best bottleneck of a cycle: λ ⊗ A* at the critical vertices solves A v = λ v."""
     pattern = edges.pattern
     best = best_bottleneck(edges, semiring)
     if best is None:
         graph = _critical_graph(edges, np.zeros(edges.values.size, bool))[0]
-        return Eigen(_zero(semiring), np.empty((pattern.n, 0)), graph, 1)
+        return Eigen(zero_mean(semiring), np.empty((pattern.n, 0)), graph, 1)
     value = best[0]
     is_tight = edges.values >= value if semiring is max_min else edges.values <= value
     graph, labels, cyclicity = _critical_graph(edges, is_tight)
-    vertices = [int((labels == label).argmax()) for label in np.unique(labels[labels >= 0])]
-    starts, rows, entries = pattern.columns
-    reverse = csr_array((edges.values.astype(np.float64)[entries], rows, starts), shape=(pattern.n, pattern.n))
-    paths = best_paths(reverse, semiring, sources=sorted(vertices), predecessors=False, check=False).matrix
+    vertices = _least_vertices(labels)
+    paths = _paths_to(pattern, edges.values.astype(np.float64), semiring, vertices, threads)
     bound = np.minimum if semiring is max_min else np.maximum
-    return Eigen(value, np.ascontiguousarray(bound(np.asarray(paths).T, value)), graph, cyclicity)
+    return Eigen(value, np.ascontiguousarray(bound(paths, value)), graph, cyclicity)
 
 
 def asymptotics(
