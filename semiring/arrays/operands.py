@@ -285,6 +285,8 @@ def _convert_truth_values(x: Any, semiring: Semiring, name: str) -> Any:
     """
     if not isinstance(x, list | tuple) or not any(isinstance(entry, np.ndarray | list | tuple) for entry in x):
         return x
+    if not any(map(_begins_with_truth_value, x)):  # saves a second conversion of lists of numbers
+        return x
     if any(is_device_array(entry) for entry in x):
         return x
     try:
@@ -295,6 +297,13 @@ def _convert_truth_values(x: Any, semiring: Semiring, name: str) -> Any:
         return x
     dtype = common_dtype(semiring, *arrays)
     return [convert(array, semiring, dtype, name) for array in arrays]
+
+
+def _begins_with_truth_value(entry: Any) -> bool:
+    """Return whether the first element of a matrix, or of nested lists, is a truth value."""
+    while isinstance(entry, list | tuple) and len(entry):
+        entry = entry[0]
+    return isinstance(entry, bool) or getattr(getattr(entry, "dtype", None), "kind", "") == "b"
 
 
 def _read_operand(x: Any, name: str) -> Any:
