@@ -14,7 +14,6 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import TextIO
 
 from semiring.advice import use_spelling
 from semiring.errors import NegativeCycleError, SemiringError
@@ -37,10 +36,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         with use_spelling(arguments.command.spelling), Compilations(), warnings.catch_warnings():
             warnings.showwarning = _WarningPrinter()
             code = int(arguments.run(arguments))
-        _flush()  # so that a closed pipe raises here, not at exit
+        sys.stdout.flush()  # so that a closed pipe raises here, not at exit
     except SystemExit as exit_:  # argparse: --help, --version, wrong usage
         try:
-            _flush()
+            sys.stdout.flush()
         except OSError as error:  # a full disk; argparse has printed, so no code says it
             _forget_output()
             return 0 if isinstance(error, BrokenPipeError) else _fail(describe(error), 2)
@@ -87,18 +86,11 @@ def _fail(message: str, code: int) -> int:
     if not is_first():  # an exit code would make mpiexec end rank 0 before it prints the error
         return 0
     try:
-        _flush()
+        sys.stdout.flush()
         print(f"semiring: error: {remove_control_characters(message)}", file=sys.stderr)
     except BrokenPipeError:
         _forget_output()
     return code
-
-
-def _flush() -> None:
-    """Flush standard output, which is None in a process that was started with it closed."""
-    stream: TextIO | None = sys.stdout
-    if stream is not None:
-        stream.flush()
 
 
 def _forget_output() -> None:
