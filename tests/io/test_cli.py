@@ -139,16 +139,6 @@ def test_closures_are_right(run, towns, rng, name, irreflexive):
     assert (np.load("out.npy") == oracles.closure(matrix, name, reflexive=not irreflexive)).all()
 
 
-@pytest.mark.parametrize("method", ["rkleene", "blocked_floyd_warshall", "floyd_warshall", "squaring", "johnson"])
-def test_methods(run, towns, method):
-    code, out, _ = run("closure", "towns.csv", "--method", method, "--explain", "-o", "d.npz")
-    assert code == 0
-    assert f"  method   {method}, on the CPU" in out
-    with np.load("d.npz") as held:
-        assert held["names"].tolist()[:3] == ["Köln", "Bonn", "Aachen"]
-        assert held["matrix"][0].tolist() == [0, 4, 7, 9, 11, INF, INF]
-
-
 def test_a_semiring_of_the_users_own(run, towns):
     (towns / "p.csv").write_text("a,b,0.5\nb,c,0.5\na,c,0.2\n")
     definition = ["--add", "max(x, y)", "--mul", "x * y", "--zero", "0", "--one", "1", "--domain", "[0, 1]"]
@@ -184,43 +174,37 @@ def test_errors_about_a_semiring_of_the_users_own_name_its_options(run, towns, c
     assert re.search(message, failure(run, "closure", "p.csv", *(word for option in own.items() for word in option)))
 
 
-def test_integers_begin_again_in_a_wider_dtype(run, towns):
-    """The command writes distances beyond half the range of int16, as `semiring.closure` returns them if it does not
-    close in place."""
-    (towns / "far.csv").write_text("from,to,km\na,b,10000\nb,c,10000\n")
-    assert run("closure", "far.csv", "--dtype", "int16", "-o", "D.npy")[0] == 0
-    assert np.load("D.npy")[0, 2] == 20_000
-
-
 @pytest.mark.parametrize("dtype", ["float32", "int16", "int32", "int64"])
 def test_dtypes_and_output_formats(run, towns, dtype):
-    (towns / "i.csv").write_text("0,1,5\n1,2,7\n")
+    """The command writes distances beyond half the range of int16, as `semiring.closure` returns them if it does not
+    close in place."""
+    (towns / "i.csv").write_text("0,1,10000\n1,2,10000\n")
     none = INF if dtype == "float32" else np.iinfo(dtype).max
     assert run("closure", "i.csv", "--dtype", dtype, "--threads", "2", "-o", "o.npy")[0] == 0
     found = np.load("o.npy")
     assert found.dtype == dtype
-    assert found.tolist() == [[0, 5, 12], [none, 0, 7], [none, none, 0]]
+    assert found.tolist() == [[0, 10_000, 20_000], [none, 0, 10_000], [none, none, 0]]
     assert run("closure", "i.csv", "--dtype", dtype, "-o", "o.csv")[0] == 0
-    expected = "source,target,weight\n0,0,0\n0,1,5\n0,2,12\n1,1,0\n1,2,7\n2,2,0\n"
+    expected = "source,target,weight\n0,0,0\n0,1,10000\n0,2,20000\n1,1,0\n1,2,10000\n2,2,0\n"
     assert (towns / "o.csv").read_text() == expected
+    assert run("closure", "o.npy", "-o", "o.npy")[0] == 0
+    assert np.load("o.npy").tolist() == found.tolist(), "the closure of a matrix takes its place"
 
 
 def test_output_to_standard_output_is_only_data(run, towns):
-    code, out, err = run("closure", "towns.csv", "-o", "-")
+    code, out, err = run("closure", "towns.csv", "-o", "-", "--plot", "c.svg")
     assert code == 0
     assert out.splitlines()[:2] == ["source,target,km", "Köln,Köln,0"]
     assert "7 vertices" in err
+    assert b"<svg" in (towns / "c.svg").read_bytes()
+    (towns / "w.csv").write_text("from,to,km,minutes\na,b,3,60\n")
+    assert run("closure", "w.csv", "--weight", "minutes", "--undirected", "-o", "o.npz")[0] == 0
+    assert np.load("o.npz")["matrix"].tolist() == [[0, 60], [60, 0]]
 
 
 def test_names_that_a_format_cannot_hold_are_noted(run, towns):
     _, _, err = run("closure", "towns.csv", "-o", "d.npy")
     assert err == "semiring: note: d.npy holds no names of vertices: write .npz, .csv or .json to keep them\n"
-
-
-def test_undirected_and_weight_column(run, towns):
-    (towns / "w.csv").write_text("from,to,km,minutes\na,b,3,60\n")
-    assert run("closure", "w.csv", "--weight", "minutes", "--undirected", "-o", "o.npz")[0] == 0
-    assert np.load("o.npz")["matrix"].tolist() == [[0, 60], [60, 0]]
 
 
 def test_a_negative_cycle_is_named(run, towns):
@@ -422,7 +406,6 @@ def test_distances_and_predecessors_are_written(run, towns):
     assert "Köln,Mainz,Trier" in (towns / "p.csv").read_text(encoding="utf-8").splitlines()
     assert run("paths", "towns.csv", "--predecessors", "p.npy")[0] == 0
     assert np.load("p.npy")[0].tolist() == [-9999, 0, 1, 0, 3, -9999, -9999]
-    assert "write predecessors to" in failure(run, "paths", "towns.csv", "--predecessors", "p.mtx")
 
 
 @pytest.mark.full
@@ -476,11 +459,6 @@ def test_a_picture_of_a_path_between_vertices_that_integers_name(run, towns, end
     assert code == 0
     assert "1 → 40: distance 13, 3 edges" in out
     assert b"<svg" in (towns / "p.svg").read_bytes()
-
-
-def test_a_picture_of_a_closure(run, towns):
-    assert run("closure", "towns.csv", "--plot", "c.svg")[0] == 0
-    assert b"<svg" in (towns / "c.svg").read_bytes()
 
 
 # ------------------------------------------------------------------------------------------------- check and info
@@ -588,10 +566,6 @@ def test_the_page_of_the_command_lists_the_keys_of_json(run, command):
     assert re.findall(r"`(\w+)`", row) == list(json_of(run, command, *words))
 
 
-def test_no_json_after_an_error(run, towns):
-    assert "--json" not in failure(run, "paths", "towns.csv", "--from", "Kiel", "--json")
-
-
 def test_every_command_has_json():
     commands = build_parser()._subparsers._group_actions[0].choices
     assert len(commands) == 5
@@ -610,22 +584,8 @@ def test_check_proves_and_refutes(run):
     assert code == 0
     assert out.startswith("mine is a semiring on [0, 1]")
     star = ["--star", "where(x >= 0, 0, nan)"]
-    code, out, _ = run("check", "--add", "min(x,y)", "--mul", "x+y", "--zero=inf", "--one=0", *star)
-    assert code == 0
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["check"], "give the name of a semiring, or --add, --mul, --zero and --one"),
-        (["check", "min_puls"], "no semiring is named 'min_puls'. Did you mean 'min_plus'?"),
-        (["check", "--add", "max(x, y)", "--mul", "x * y"], "a semiring of your own also needs --zero, --one"),
-        (["check", "--add", "__import__('os')", "--mul", "x*y", "--zero", "0", "--one", "1"], "the functions are"),
-        (["check", "--add", "max(x,y)", "--mul", "x*y", "--zero", "0", "--one", "1", "--domain", "[1, 0]"], "empty"),
-    ],
-)
-def test_check_refuses_what_it_cannot_read(run, words, message):
-    assert message in failure(run, *words)
+    assert run("check", "--add", "min(x,y)", "--mul", "x+y", "--zero=inf", "--one=0", *star)[0] == 0
+    assert run("check", "--add", "max(x, y)", "--mul", "min(x, y)", "--zero", "-inf", "--one", "inf")[0] == 0
 
 
 def test_info(run):
@@ -655,29 +615,18 @@ def test_a_mistyped_weight_in_the_first_line(run, towns):
         assert failure(run, *words, "--no-header") == "net.csv:1: the weight 'O.5' is not a number, in column 3"
         code, out, _ = run(*words, "--header")
         assert (code, out.splitlines()[0]) == (0, "net: 2 vertices, 1 edge, min_plus float64")
-    done = process("closure", "-", stdin="A B O.5\nC D 3\n", cwd=towns)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("semiring: error: <stdin>:1: the weight 'O.5' is not a number")
 
 
-def test_a_mistyped_weight_names_its_column_and_title(run, towns):
-    (towns / "p.csv").write_text("from,to,id,km\na,b,1,4\nb,c,2,x4\n")
-    assert re.search(r"p.csv:3: .*'x4'.* column 4 \(km\)", failure(run, "closure", "p.csv"))
-    (towns / "p.csv").write_text("1,a,b,4\n2,b,c,x4\n")
-    words = ["--no-header", "--columns", "2", "3", "--weight", "4"]
-    assert re.search(r"p.csv:2: .*'x4'.* column 4$", failure(run, "closure", "p.csv", *words))
-
-
-def test_an_edge_is_an_edge_whatever_its_weights(run, towns):
-    (towns / "two.csv").write_text("from,to,km,min\na,b,1,2\nb,c,3,4\n")
-    code, out, _ = run("closure", "two.csv", "-s", "boolean")
-    assert (code, "6 of 9 pairs are connected" in out) == (0, True)
-
-
-def test_edges_that_are_left_out_are_listed(run, towns):
-    ends = ["--from", "Köln", "--to", "Mainz"]
-    code, out, _ = run("paths", "towns.csv", *ends, "--without", "Köln", "Trier", "--without", "Aachen", "Köln")
-    assert (code, out.splitlines()[0].partition(":")[0]) == (0, "towns without Köln → Trier, Aachen → Köln")
+@pytest.mark.parametrize(
+    ("words", "headline"),
+    [
+        ("--from Köln --to Mainz --without Köln Trier --without Aachen Köln", "without Köln → Trier, Aachen → Köln"),
+        ("--undirected --from Köln --without Köln Bonn", "without Köln ↔ Bonn"),
+    ],
+)
+def test_edges_that_are_left_out_are_listed(run, towns, words, headline):
+    code, out, _ = run("paths", "towns.csv", *words.split())
+    assert (code, out.partition(": ")[0]) == (0, f"towns {headline}")
 
 
 def test_the_size_of_a_large_file_is_told_before_it_is_written(run, towns, monkeypatch):
@@ -728,87 +677,73 @@ def test_messages_advise_options_of_the_command():
 # ------------------------------------------------------------------------------------------------------- failures
 
 
+OWN = "--add 'min(x, y)' --mul 'x + y'"
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (
-            ["closure", "nothing.csv"],
-            "nothing.csv: no such file, and no network of the library has that name",
-        ),
-        (["closure", "."], ". is a folder: give a file that ends in .npy, "),
-        (["closure", "towns.csv", "-o", "x.docx"], "x.docx: the ending names no known format"),
-        (["closure", "towns.csv", "-o", "no/x.npy"], "no: no such folder"),
-        (
-            ["closure", "towns.csv", "--plot", "x.docx"],
-            "x.docx: a picture goes to a file that ends in .png, .svg",
-        ),
-        (["closure", "towns.csv", "-s", "min_puls"], "Did you mean 'min_plus'?"),
-        (["paths", "towns.csv", "-s", "max_min"], "did you mean --kind shortest|longest|widest|reliable? In other"),
-        (["closure", "square.csv"], "A text file is a list of edges: give a matrix as .npy, by numpy.save"),
-        (
-            ["paths", "towns.csv", "--predecessors", "-"],
-            "-: write predecessors to an .npy or .npz file, or to an edge list",
-        ),
-        (["paths", "towns.csv", "--weight", "kms"], "there are from, to, km. Did you mean 'km'?"),
-        (["closure", "towns.csv", "--method", "magic"], "no closure method is named 'magic'"),
-        (
-            ["closure", "towns.csv", "--method", "gaioso"],
-            "gaioso runs on a GPU, and this matrix is closed on the",
-        ),
-        (["closure", "towns.csv", "--device", "tpu"], "argument --device: tpu is not cpu, cuda, cuda:1, cuda:0,cuda:1"),
-        (["paths", "towns.csv", "--device", "cuda,cuda:1"], "names a GPU twice or without its number: give cuda:0,"),
-        (["closure", "towns.csv", "--dtype", "float16"], "argument --dtype: invalid choice: 'float16'"),
-        (["closure", "towns.csv", "--dtype", "int32"], "towns.csv:7: the weight 7.5 is not an int32"),
-        (["closure", "towns.csv", "--threads", "0"], "argument --threads: 0 is not a number of threads"),
-        (["closure", "towns.csv", "--threads", "x"], "argument --threads: x is not a number of threads"),
-        (["closure", "towns.csv", "-s", "boolean", "--dtype", "float64"], "boolean is not defined on float64"),
-        (["closure", "us-flights", "--header"], "--header, --weight, --columns, --encoding, --decimal are for files"),
-        (
-            ["closure", "towns.csv", "--weight", "money"],
-            "towns.csv:1: no column is named 'money': there are from",
-        ),
-        (["closure"], "the following arguments are required: INPUT"),
-        (["clozure"], "invalid choice: 'clozure'"),
-        ([], "the following arguments are required: COMMAND"),
-        (["paths", "towns.csv", "--from", "Kölln"], "no vertex is named 'Kölln': did you mean 'Köln'?"),
-        (["paths", "towns.csv", "--to", "Xyz123"], "no vertex is named 'Xyz123': they are "),
-        (["paths", "towns.csv", "--to", "achen"], "no vertex is named 'achen': did you mean 'Aachen'?"),
-        (["paths", "us-flights", "--to", "HONOLULU"], "no vertex is named 'HONOLULU': did you mean 'Honolulu, Oahu'?"),
-        (["closure", "towns.csv", "--method", "fw"], "Did you mean 'floyd_warshall'?"),
-        (["closure", "two.csv"], "two.csv:1: the weights may be any of the columns 'km', 'min': name one by --weight"),
-        (["closure", "apart.csv"], "may name the columns, or be an edge: pass --header or --no-header"),
-        (
-            ["closure", "towns.csv", "--add", "min(x, y)", "--mul", "x + y", "--zero", "0", "--one=inf"],
-            "Give --zero inf, --one 0",
-        ),
-        (
-            [
-                "closure",
-                "towns.csv",
-                "--add",
-                "min(x, y)",
-                "--mul",
-                "x + 2 * y",
-                "--zero=inf",
-                "--one",
-                "0",
-                "--star",
-                "0",
-            ],
-            "semiring check",
-        ),
-        (["closure", "none.npy", "-o", "x.npy", "--memory", "1GiB"], "none.npy: no such file"),
-        (["paths", "towns.csv", "--kind", "best"], "invalid choice: 'best'"),
-        (
-            ["paths", "towns.csv", "--from", "Bonn", "--from", "Bern"],
-            "--from: takes one vertex, and was given twice",
-        ),
-        (["paths", "towns.csv", "--to", "Bonn", "--from", "Bern", "--to", "Köln"], "run the command for each vertex"),
-        (["paths", "towns.csv", "--positions", "none.csv"], "none.csv: No such file or directory"),
-        (["paths", "us-flights", "--from", "portland"], "'portland' may be PDX, PWM: give one of these names"),
-        (["paths", "numbers.csv", "--from", "2"], "no vertex is named '2': they are 0 … 1"),
-        (["paths", "empty.csv", "--from", "0"], "holds no edges and no vertices: is it the right file?"),
-        (["closure", "bad.csv"], "bad.csv:2: the weight 'x' is not a number"),
+        ("closure nothing.csv", "nothing.csv: no such file, and no network of the library has that name"),
+        ("closure .", ". is a folder: give a file that ends in .npy, "),
+        ("closure nothing.csv -o x.docx", "x.docx: the ending names no known format"),  # before the file is read
+        ("closure towns.csv -o no/x.npy", "no: no such folder"),
+        ("closure towns.csv --plot x.docx", "x.docx: a picture goes to a file that ends in .png, .svg"),
+        ("closure towns.csv -s min_puls", "Did you mean 'min_plus'?"),
+        ("closure towns.csv -s MIN_PLUS", "Did you mean 'min_plus'"),
+        ("paths towns.csv -s max_min", "did you mean --kind shortest|longest|widest|reliable? In other"),
+        ("closure square.csv", "A text file is a list of edges: give a matrix as .npy, by numpy.save"),
+        ("paths towns.csv --predecessors -", "-: write predecessors to an .npy or .npz file, or to an edge list"),
+        ("paths towns.csv --predecessors p.mtx", "write predecessors to"),
+        ("paths towns.csv --weight kms", "there are from, to, km. Did you mean 'km'?"),
+        ("closure towns.csv --method magic", "no closure method is named 'magic'"),
+        ("closure towns.csv --method gaioso", "gaioso runs on a GPU, and this matrix is closed on the"),
+        ("closure towns.csv --method katz_kider", "pass --device cuda, or use one of auto, bertoldi_openmp"),
+        ("closure towns.csv --device tpu", "argument --device: tpu is not cpu, cuda, cuda:1, cuda:0,cuda:1"),
+        ("paths towns.csv --device cuda,cuda:1", "names a GPU twice or without its number: give cuda:0,"),
+        ("closure towns.csv --dtype float16", "argument --dtype: invalid choice: 'float16'"),
+        ("closure towns.csv --dtype int32", "towns.csv:7: the weight 7.5 is not an int32"),
+        ("closure towns.csv --threads 0", "argument --threads: 0 is not a number of threads"),
+        ("closure towns.csv --threads x", "argument --threads: x is not a number of threads"),
+        ("closure towns.csv -s boolean --dtype float64", "boolean is not defined on float64"),
+        ("closure us-flights --header", "--header, --weight, --columns, --encoding, --decimal are for files"),
+        ("closure towns.csv --weight money", "towns.csv:1: no column is named 'money': there are from"),
+        ("closure", "the following arguments are required: INPUT"),
+        ("clozure", "invalid choice: 'clozure'"),
+        ("", "the following arguments are required: COMMAND"),
+        ("paths towns.csv --form Köln", "arguments: --form Köln: did you mean --from? (try semiring paths --help)"),
+        ("closure towns.csv --kind widest", "(try semiring closure --help)"),
+        ("paths towns.csv --from Kölln", "no vertex is named 'Kölln': did you mean 'Köln'?"),
+        ("paths towns.csv --to Xyz123", "no vertex is named 'Xyz123': they are "),
+        ("paths towns.csv --to achen", "no vertex is named 'achen': did you mean 'Aachen'?"),
+        ("paths us-flights --to HONOLULU", "no vertex is named 'HONOLULU': did you mean 'Honolulu, Oahu'?"),
+        ("paths us-flights --from portland", "'portland' may be PDX, PWM: give one of these names"),
+        ("paths numbers.csv --from 2", "no vertex is named '2': they are 0 … 1"),
+        ("paths empty.csv --from 0", "holds no edges and no vertices: is it the right file?"),
+        ("paths towns.csv --from Bonn --from Bern", "--from: takes one vertex, and was given twice"),
+        ("paths towns.csv --to Bonn --from Bern --to Köln", "run the command for each vertex"),
+        ("paths towns.csv --positions none.csv", "none.csv: No such file or directory"),
+        ("paths towns.csv --kind best", "invalid choice: 'best'"),
+        ("closure towns.csv --method fw", "Did you mean 'floyd_warshall'?"),
+        ("closure two.csv", "two.csv:1: the weights may be any of the columns 'km', 'min': name one by --weight"),
+        ("closure apart.csv", "may name the columns, or be an edge: pass --header or --no-header"),
+        ("closure bad.csv", "bad.csv:2: the weight 'x' is not a number"),
+        ("closure gains.csv -s max_times", "a product above 1"),
+        (f"closure towns.csv {OWN} --zero 0 --one=inf", "Give --zero inf, --one 0"),
+        ("closure towns.csv --add 'min(x, y)' --mul 'x + 2 * y' --zero=inf --one 0 --star 0", "semiring check"),
+        ("check", "give the name of a semiring, or --add, --mul, --zero and --one"),
+        ("check min_puls", "no semiring is named 'min_puls'. Did you mean 'min_plus'?"),
+        (f"check {OWN}", "a semiring of your own also needs --zero, --one"),
+        ("check --add \"__import__('os')\" --mul x*y --zero 0 --one 1", "the functions are"),
+        (f"check {OWN} --zero 0 --one 1 --domain '[1, 0]'", "empty"),
+        # closures of matrices that stay in their files
+        ("closure none.npy -o x.npy --memory 1GiB", "none.npy: no such file"),
+        ("closure us-flights -o D.npy --memory 1KiB", "for a matrix in an .npy file"),
+        ("closure towns.csv -o D.npy --memory 1GiB", "for a matrix in an .npy file"),
+        ("closure A.npy --memory 1GiB", "for a matrix in an .npy file"),
+        ("closure A.npy -o D.csv --journal run", "for a matrix in an .npy file"),
+        ("closure A.npy -o D.npy --journal run --dtype int32", "--dtype is for networks"),
+        ("closure A.npy -o D.npy --memory 1GiB --columns a b", "--columns is for networks that are read"),
+        ("closure A.npy -o D.npy --memory 1kB", "too small"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(run, towns, words, message):
@@ -818,12 +753,12 @@ def test_bad_input_is_one_line_and_exit_code_2(run, towns, words, message):
     (towns / "apart.csv").write_text("package,needs\na,b\nb,c\n")
     (towns / "empty.csv").write_text("source,target,weight\n")
     (towns / "bad.csv").write_text("a,b,1\nb,c,x\n")
-    assert message in failure(run, *words)
-
-
-def test_a_diverging_closure(run, towns):
-    (towns / "d.csv").write_text("a,b,2\nb,a,3\n")
-    assert failure(run, "closure", "d.csv", "-s", "max_times")
+    (towns / "gains.csv").write_text("a,b,2\nb,a,3\n")
+    np.save("A.npy", np.ones((300, 300)))
+    assert message in failure(run, *shlex.split(words))
+    assert not os.path.exists("D.npy")
+    if words.startswith("paths"):
+        assert "--json" not in failure(run, *shlex.split(words), "--json")
 
 
 @pytest.mark.full
@@ -844,11 +779,6 @@ def test_one_vertex(run, towns):
     assert code == 0
     assert "a → a: distance 0, 0 edges" in out
     assert "reachable  0 of 0 pairs" in out
-
-
-def test_outputs_are_checked_before_the_work(run, towns, monkeypatch):
-    monkeypatch.setattr("semiring.cli.closure.load", lambda *_: pytest.fail("the input was read"))
-    assert "no known format" in failure(run, "closure", "towns.csv", "-o", "x.docx")
 
 
 def test_an_interrupt_is_130(run, towns, monkeypatch):
@@ -892,16 +822,25 @@ def test_a_process_fails_in_one_line(tmp_path):
 @pytest.mark.full
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a full device of Linux")
 @pytest.mark.parametrize(
-    ("words", "code"),
-    [("--help >/dev/full", 2), ("--help 2>&- >&-", 0), ("check min_plus 2>&- >&-", 0), ("oops 2>&-", 2)],
+    ("words", "code", "message"),
+    [
+        ("--help >/dev/full", 2, "No space left"),
+        ("--help 2>&- >&-", 0, ""),
+        ("check min_plus 2>&- >&-", 0, ""),
+        ("oops 2>&-", 2, ""),
+        ("paths - <&-", 2, "semiring: error: standard input is closed\n"),
+        ("paths us-flights >&-", 0, ""),
+    ],
 )
-def test_closed_and_full_streams(words, code):
+def test_closed_and_full_streams(words, code, message):
     environment = {**os.environ, "PYTHONPATH": ROOT}
     done = subprocess.run(
         f"'{sys.executable}' -m semiring {words}", shell=True, env=environment, capture_output=True, text=True
     )
-    assert (done.returncode, "Traceback" in done.stderr) == (code, False)
-    assert ("No space left" in done.stderr) == ("full" in words)
+    assert done.returncode == code
+    assert message in done.stderr
+    assert bool(message) == bool(done.stderr)
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.full
@@ -937,21 +876,6 @@ def test_ctrl_c_ends_the_process_with_130(tmp_path):
         child.send_signal(signal.SIGINT)
         assert child.wait(timeout=60) == 130
         assert child.stderr.read() == b"semiring: error: interrupted\n"
-
-
-@pytest.mark.full
-@pytest.mark.skipif(os.name != "posix", reason="descriptors of POSIX")
-@pytest.mark.parametrize(
-    ("descriptor", "code", "message"), [(0, 2, "semiring: error: standard input is closed\n"), (1, 0, "")]
-)
-def test_closed_standard_streams_are_survived(tmp_path, descriptor, code, message):
-    (tmp_path / "a.csv").write_text("0,1,5\n")
-    script = f"import os, sys; os.close({descriptor}); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
-    words = ["paths", "a.csv" if descriptor else "-"]
-    command = [sys.executable, "-c", script, "-m", "semiring", *words]
-    environment = {**os.environ, "PYTHONPATH": ROOT}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, timeout=120)
-    assert (done.returncode, done.stderr.decode()) == (code, message)
 
 
 @pytest.mark.full
@@ -1054,20 +978,12 @@ def test_a_matrix_that_stays_in_its_file(run, tmp_path):
 
 def test_files_that_cannot_stay_where_they_are(run, towns):
     np.save("A.npy", np.ones((300, 300)))
-    assert "for a matrix in an .npy file" in failure(run, "closure", "us-flights", "-o", "D.npy", "--memory", "1KiB")
-    assert "for a matrix in an .npy file" in failure(run, "closure", "towns.csv", "-o", "D.npy", "--memory", "1GiB")
-    assert "for a matrix in an .npy file" in failure(run, "closure", "A.npy", "--memory", "1GiB")
-    assert "for a matrix in an .npy file" in failure(run, "closure", "A.npy", "-o", "D.csv", "--journal", "run")
-    assert "--dtype is for networks" in failure(
-        run, "closure", "A.npy", "-o", "D.npy", "--journal", "run", "--dtype", "int32"
-    )
     for more in ([], ["-o", "D.npy"]):
         assert re.search(r"--memory is 'much': .*4GiB", failure(run, "closure", "A.npy", *more, "--memory", "much"))
     np.save("bytes.npy", np.ones((300, 300), np.uint8))
     refused = failure(run, "closure", "bytes.npy", "-o", "D.npy", "--memory", "1GiB")
     assert re.search(r"bytes.npy: .*not defined on uint8.*one of float32.*numpy.save", refused)
     assert "--dtype" not in refused
-    assert "too small" in failure(run, "closure", "A.npy", "-o", "D.npy", "--memory", "1kB")
     assert not os.path.exists("D.npy")
 
 
@@ -1295,9 +1211,6 @@ def test_columns_of_the_command(run, towns):
     code, out, _ = run("paths", "bus.csv", *numbered, "--from", "1", "--to", "3")
     assert (code, out.splitlines()[2]) == (0, "1 → 3: distance 11, 2 edges")
     assert "pass --no-header, --columns 1 2, --weight 3" in failure(run, "paths", "bus.csv")
-    np.save("A.npy", np.ones((3, 3)))
-    message = failure(run, "closure", "A.npy", "-o", "D.npy", "--memory", "1GiB", "--columns", "a", "b")
-    assert "--columns is for networks that are read" in message
 
 
 def test_advice_about_dtypes_and_methods_names_options_of_the_command(run, towns):
@@ -1315,14 +1228,6 @@ def test_the_help_lists_every_name_of_a_semiring(run, towns):
     for command in ("closure", "check"):
         words = re.findall(r"\w+", re.sub(r"\s+", " ", run(command, "--help")[1]))
         assert set(listed) <= set(words)
-    assert "Did you mean 'min_plus'" in failure(run, "closure", "towns.csv", "-s", "MIN_PLUS")
-
-
-def test_wrong_usage_is_an_error_of_its_command(run, towns):
-    assert failure(run, "paths", "towns.csv", "--form", "Köln").endswith(
-        "unrecognized arguments: --form Köln: did you mean --from? (try semiring paths --help)"
-    )
-    assert "(try semiring closure --help)" in failure(run, "closure", "towns.csv", "--kind", "widest")
 
 
 @pytest.mark.parametrize(
@@ -1351,37 +1256,25 @@ def test_no_file_is_written_that_is_read(run, towns, words, message):
     assert {path.name: path.read_bytes() for path in towns.iterdir()} == before
 
 
-def test_the_closure_of_a_matrix_takes_its_place(run, towns):
-    np.save("A.npy", [[0.0, 5, 9], [np.inf, 0, 3], [np.inf, np.inf, 0]])
-    assert run("closure", "A.npy", "-o", "A.npy")[0] == 0
-    assert np.load("A.npy")[0, 2] == 8
-
-
-def test_infinity_is_a_number_of_the_command(run, towns):
-    own = ("--add", "max(x, y)", "--mul", "min(x, y)", "--zero", "-inf", "--one", "inf")
-    assert run("check", *own)[0] == 0
-
-
 def test_the_diagonal_of_a_matrix_of_distances_is_no_edge(run, towns):
     np.save(towns / "d.npy", np.where(np.eye(3), 0.0, 7.0))
     assert run("paths", "d.npy")[1].startswith("d: 3 vertices, 6 edges, ")
 
 
-def test_without_an_undirected_edge_says_so(run, towns):
-    _, out, _ = run("paths", "towns.csv", "--undirected", "--from", "Köln", "--without", "Köln", "Bonn")
-    assert out.startswith("towns without Köln ↔ Bonn: ")
-
-
-def test_the_methods_of_papers_and_the_device_of_the_host(run, towns):
-    run("closure", "towns.csv", "-o", "expected.npz")
-    for method in ("bertoldi_openmp", "bertoldi_openmp_static", "row_broadcast", "rkleene_plain"):
-        code, out, err = run("closure", "towns.csv", "--method", method, "--device", "cpu", "--explain", "-o", "d.npz")
-        assert code == 0, err
-        assert f"method   {method}" in out
-        np.testing.assert_array_equal(np.load("d.npz")["matrix"], np.load("expected.npz")["matrix"])
-    assert "pass --device cuda, or use one of auto, bertoldi_openmp" in failure(
-        run, "closure", "towns.csv", "--method", "katz_kider"
-    )
+@pytest.mark.parametrize(
+    "method",
+    [
+        *("rkleene", "blocked_floyd_warshall", "floyd_warshall", "squaring", "johnson"),
+        *("bertoldi_openmp", "bertoldi_openmp_static", "row_broadcast", "rkleene_plain"),
+    ],
+)
+def test_methods(run, towns, method):
+    code, out, err = run("closure", "towns.csv", "--method", method, "--device", "cpu", "--explain", "-o", "d.npz")
+    assert code == 0, err
+    assert f"  method   {method}, on the CPU" in out
+    with np.load("d.npz") as held:
+        assert held["names"].tolist()[:3] == ["Köln", "Bonn", "Aachen"]
+        assert held["matrix"][0].tolist() == [0, 4, 7, 9, 11, INF, INF]
     assert run("paths", "towns.csv", "--device", "cpu") == run("paths", "towns.csv")
 
 

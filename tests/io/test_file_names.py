@@ -115,7 +115,7 @@ def test_few_edges_of_many_vertices_are_stored_sparsely(tmp_path):
     assert graph.matrix.nnz == n - 1
 
 
-@pytest.mark.parametrize("size", [30_000_000, 1_000_000_000, 3_000_000_000, 10**12])
+@pytest.mark.parametrize("size", [30_000_000, 999_999_999, 1_000_000_000, 3_000_000_000, 10**12])
 @pytest.mark.parametrize(
     "text", ["p sp {n} 1\na 1 2 3\n", "%%MatrixMarket matrix coordinate real general\n{n} {n} 1\n1 2 3\n"]
 )

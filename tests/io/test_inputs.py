@@ -34,6 +34,7 @@ from semiring.errors import (
     ShapeError,
     UnknownNameError,
 )
+from semiring.io.network import symmetrize
 
 INF = math.inf
 
@@ -120,8 +121,6 @@ def test_rows_of_different_lengths():
 
 
 def test_an_edge_from_a_vertex_to_itself_has_one_direction():
-    from semiring.io.network import symmetrize
-
     matrix = np.array([[5.0, 1.0], [2.0, 0.0]])
     np.testing.assert_array_equal(symmetrize(matrix, sr.plus_times), [[5, 3], [3, 0]])
     np.testing.assert_array_equal(matrix, [[5, 1], [2, 0]])
@@ -366,18 +365,6 @@ def test_undirected_graphs_go_both_ways_and_loops_once(library):
         sr.as_network(given, directed=True)
 
 
-def test_graphs_against_networkx(rng):
-    for kind in (nx.Graph, nx.DiGraph):
-        graph = nx.gnp_random_graph(30, 0.15, seed=7, directed=kind is nx.DiGraph)
-        for i, j in graph.edges:
-            graph[i][j]["weight"] = float(rng.random())
-        graph = nx.relabel_nodes(graph, {vertex: f"v{vertex}" for vertex in range(30)})
-        found, expected = sr.shortest_paths(graph), dict(nx.all_pairs_dijkstra_path_length(graph))
-        for i in graph:
-            for j in graph:
-                assert found.distance(i, j) == pytest.approx(expected[i].get(j, INF))
-
-
 def test_names_of_vertices():
     assert sr.as_network(pd.DataFrame({"u": [2, 0], "v": [1, 2]})).names is None, "0, 1, 2 are numbers as they are"
     assert sr.as_network(pd.DataFrame({"u": [30, 10], "v": [20, 30]})).names == (10, 20, 30)
@@ -399,35 +386,85 @@ def test_names_of_vertices():
 
 
 def test_weights_that_are_chosen():
-    graph = nx.DiGraph()
-    graph.add_edge("a", "b", km=3, weight=1)
-    graph.add_edge("b", "c", km=4)
+    graph = nx.DiGraph([("a", "b", {"km": 3, "weight": 1}), ("b", "c", {"km": 4})])
     assert sr.as_network(graph, weight="km").matrix[0, 1] == 3
-    with pytest.raises(
-        FormatError, match=r"b → c has no weight 'weight', and other edges have one: give it one \(NetworkX assumes 1"
-    ):
-        sr.as_network(graph)
-    with pytest.raises(
-        FormatError, match=r"no edge has a weight 'miles': the attributes of edges are 'km', 'weight'\Z"
-    ):
-        sr.as_network(graph, weight="miles")
     assert sr.as_network(nx.path_graph(3)).matrix[0, 1] == 1, "no weights at all: every edge weighs 1"
-    graph["b"]["c"]["weight"] = "far"
-    with pytest.raises(FormatError, match="the edge b → c: the weight 'weight' is 'far', not a real number"):
-        sr.as_network(graph)
-    graph["b"]["c"]["weight"] = math.nan
-    with pytest.raises(DomainError, match="the edge b → c: the weight is not a number"):
-        sr.as_network(graph)
     lines = rustworkx_graph(rx.PyDiGraph, lambda weight: ("road", weight))
     assert sr.as_network(lines, weight=lambda payload: payload[1]).matrix[0, 2] == 1
     frame = pd.DataFrame({"u": ["a"], "v": ["b"], "km": [5], "toll": [2]})
     assert sr.as_network(frame, weight="toll").matrix[0, 1] == 2
     assert sr.as_network(frame, weight="toll").matrix.dtype == np.float64
     assert sr.as_network(frame, weight="toll", dtype="int64").matrix.dtype == np.int64
-    with pytest.raises(FormatError, match="'km', 'toll': name one by weight="):
-        sr.as_network(frame)
-    with pytest.raises(UnknownNameError, match=r"no column is named 'tol'. Did you mean 'toll'"):
-        sr.as_network(frame, weight="tol")
+    noted = pd.DataFrame({"from": ["a"], "to": ["b"], "ID": [9], "road": ["A 8"], "note": ["dry"], "km": [3.0]})
+    for given in (noted, pl.DataFrame(noted.to_dict("list"))):  # texts and ids are no weights
+        assert (sr.as_network(given).matrix[0, 1], sr.as_network(given).unit) == (3, "km")
+    assert sr.transitive_closure(noted[["from", "to", "road"]]).matrix[0].all()
+    assert sr.as_network(nx.DiGraph([("a", "b", {"label": "7"})])).matrix[0, 1] == 1
+    large = sr.as_network(nx.DiGraph([("a", "b", {"weight": 10**40})]))
+    assert large.matrix[0, 1] == 1e40
+
+
+TWO, ONE = {"u": ["a"], "v": ["b"], "km": [5], "toll": [2]}, {"from": ["a"], "to": ["b"], "km": [3.0]}
+LEFT = {"left": [0], "right": [1], "w": [2.0]}
+UNTITLED = {"Absender": ["a"], "Empfaenger": ["b"], "hours": [2], "cost": [3]}
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+@pytest.mark.parametrize(
+    ("table", "options", "error", "message"),
+    [
+        (TWO, {}, FormatError, "'km', 'toll': name one by weight="),
+        (TWO, {"weight": "tol"}, UnknownNameError, r"no column is named 'tol'. Did you mean 'toll'"),
+        ({**ONE, "weights": [1.0]}, {}, FormatError, "may be any of the columns 'km', 'weights'"),
+        ({"from": ["a"], "to": ["b"], "road": ["A 8"]}, {}, FormatError, "the columns 'road' holds numbers: name the"),
+        (LEFT, {}, ShapeError, r"1 rows and 3 columns: .*columns=\(SOURCE, TARGET\)"),
+        ({**LEFT, "left": ["a"]}, {}, FormatError, r"holds texts.* columns=\(SOURCE, TARGET\)"),
+        ({"from": [1], "right": [2]}, {"weight": "right"}, FormatError, "titled like a target"),
+        (UNTITLED, {"weight": "hours"}, FormatError, r"titled like a source .*: pass columns=\(SOURCE, TARGET\)"),
+        ({**ONE, "u": ["y"], "v": ["z"]}, {}, FormatError, r"'from' and 'u' are both titled like a source: pass colu"),
+        (ONE, {"columns": ("from", "from")}, FormatError, "source and target are both the column 'from'"),
+        (ONE, {"columns": ("to", "to"), "weight": "km"}, FormatError, "source and target are both the column 'to'"),
+        (ONE, {"weight": "to"}, FormatError, r"the column 'to' holds vertices: .*weight="),
+        *((ONE, {"columns": wrong}, TypeError, "the titles of two columns") for wrong in ("ab", 3, ("from",), [*ONE])),
+        ({"u": ["a", "b"], "v": ["b", None]}, {}, FormatError, "row 1 of the frame has no vertex in the column 'v'"),
+        (
+            {"from": [10, None], "to": [20, 30]},
+            {},
+            FormatError,
+            "row 1 of the frame has no vertex in the column 'from'",
+        ),
+        ({"u": [0.5, 1.0], "v": [1, 2]}, {}, DTypeError, "the column 'u' holds float64: vertices are integers or nam"),
+        ({**ONE, "km": ["1,500"]}, {"weight": "km"}, FormatError, "row 0 of the frame: .* column 'km' is '1,500'"),
+        (
+            {"u": [0, 1], "v": [1, 0], "w": [1.0, -3.0]},
+            {"semiring": "max_times"},
+            DomainError,
+            "row 1 .* weight -3 lies",
+        ),
+    ],
+)
+def test_frames_that_are_refused(library, table, options, error, message):
+    with pytest.raises(error, match=message):
+        sr.as_network(library.DataFrame(table), **options)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "options", "error", "message"),
+    [
+        ({"km": 4}, {}, FormatError, r"b → c has no weight 'weight', .* one: give it one \(NetworkX assumes 1"),
+        ({"km": 4}, {"weight": "miles"}, FormatError, r"no edge has a weight 'miles': .* edges are 'km', 'weight'\Z"),
+        ({"weight": "far"}, {}, FormatError, "the edge b → c: the weight 'weight' is 'far', not a real number"),
+        ({"weight": "3"}, {"weight": "weight"}, FormatError, "the weight 'weight' is '3', not a real number: convert"),
+        ({"weight": math.nan}, {}, DomainError, "the edge b → c: the weight is not a number"),
+        ({"weight": 10**400}, {}, FormatError, "the edge b → c: the weight is too large for float64"),
+    ],
+)
+def test_graphs_that_are_refused(attributes, options, error, message):
+    graph = nx.DiGraph([("a", "b", {"km": 3, "weight": 1}), ("b", "c", attributes)])
+    with pytest.raises(error, match=message):
+        sr.as_network(graph, **options)
+    with pytest.raises(FormatError, match="the weight 'km' is '3', not a real number: convert"):
+        sr.shortest_paths(nx.DiGraph([("a", "b", {"km": "3", "label": "7"})]))
 
 
 @pytest.mark.parametrize("graph", [nx.path_graph(2), igraph.Graph.Ring(3), rx.generators.path_graph(2)])
@@ -446,35 +483,22 @@ def test_products_refuse_graphs(graph):
 def test_columns_that_are_chosen():
     frame = pl.DataFrame({"left": ["a"], "right": ["b"], "w": [2.0]})
     assert sr.as_network(frame, columns=("right", "left")).names == ("b", "a")
-    with pytest.raises(FormatError, match=r"holds texts.* columns=\(SOURCE, TARGET\)"):
-        sr.as_network(frame.select("left", "right", "w"))
-    with pytest.raises(ShapeError, match=r"1 rows and 3 columns: .*columns=\(SOURCE, TARGET\)"):
-        sr.as_network(pl.DataFrame({"left": [0], "right": [1], "w": [2.0]}))
     with pytest.raises(DTypeError, match=r"A is of type LazyFrame.*: A\.collect\(\) makes a frame"):
         sr.closure(frame.lazy())
-    with pytest.raises(FormatError, match="titled like a target"):
-        sr.as_network(pl.DataFrame({"from": [1], "right": [2]}), weight="right")
+    for x in ({**ONE, "source": "x"}, {**ONE, "target": "x"}, {"source": "x", **ONE}):
+        assert sr.as_network(pd.DataFrame(x)).names == ("a", "b"), "the ends are columns that belong together"
+    two, untitled = pd.DataFrame({**ONE, "u": "y", "v": "z"}), pd.DataFrame(UNTITLED)
+    assert sr.as_network(two, columns=("u", "to")).names == ("y", "b")
+    assert sr.shortest_paths(untitled, weight="hours", columns=("Absender", "Empfaenger")).distance("a", "b") == 2
+    with pytest.raises(ShapeError, match="a frame that lists edges, and this function needs a matrix"):
+        sr.power(two, 2, "min_plus")
 
 
-@pytest.mark.parametrize("library", [pd, pl])
-def test_edges_that_are_refused(library):
-    with pytest.raises(FormatError, match="row 1 of the frame has no vertex in the column 'v'"):
-        sr.as_network(library.DataFrame({"u": ["a", "b"], "v": ["b", None]}))
-    with pytest.raises(DTypeError, match="the column 'u' holds float64: vertices are integers or names"):
-        sr.as_network(library.DataFrame({"u": [0.5, 1.0], "v": [1, 2]}))
-    weights = library.Series([None], dtype="Int64" if library is pd else pl.Int64)
+@pytest.mark.parametrize("weights", [pd.Series([None], dtype="Int64"), pl.Series([None], dtype=pl.Int64)])
+def test_missing_weights_are_refused(weights):
+    library = pd if isinstance(weights, pd.Series) else pl
     with pytest.raises(DTypeError, match="the column 'w' has missing entries"):
         sr.as_network(library.DataFrame({"u": [0], "v": [1], "w": weights}))
-    with pytest.raises(DomainError, match="row 1 of the frame: the weight -3 lies outside the domain"):
-        sr.as_network(library.DataFrame({"u": [0, 1], "v": [1, 0], "w": [1.0, -3.0]}), "max_times")
-
-
-def test_weights_that_no_float_holds_name_their_edge():
-    graph = nx.Graph([("a", "b", {"weight": 1}), ("b", "c", {"weight": 10**400})])
-    with pytest.raises(FormatError, match="the edge b → c: the weight is too large for float64"):
-        sr.as_network(graph)
-    graph["b"]["c"]["weight"] = 10**40
-    assert sr.as_network(graph).matrix.max(initial=0, where=np.isfinite(sr.as_network(graph).matrix)) == 1e40
 
 
 # ------------------------------------------------------------------------------------------- networks
@@ -605,24 +629,8 @@ def test_the_weights_of_unknown_titles(library, tmp_path):
     assert network(road="A 8").matrix[0, 1] == 1
 
 
-def test_of_several_usual_titles_the_weights_are_asked_for(tmp_path):
-    """A capacity is no cost, so the question decides which column is meant."""
-    frame = pd.DataFrame({"from": ["a"], "to": ["b"], "cost": [2.0], "capacity": [7.0]})
-    graph = nx.DiGraph([("a", "b", {"cost": 2.0, "capacity": 7.0})])
-    frame.to_csv(tmp_path / "x.csv", index=False)
-    for ask in (
-        lambda: sr.widest_paths(frame),
-        lambda: sr.shortest_paths(graph),
-        lambda: sr.read(tmp_path / "x.csv"),
-        lambda: sr.factor(graph),
-    ):
-        with pytest.raises(
-            FormatError, match=r"the weights may be any of the .* 'cost', 'capacity': name one by weight="
-        ):
-            ask()
-    assert sr.widest_paths(frame, weight="capacity").distance("a", "b") == 7
-    assert sr.shortest_paths(graph, weight="cost").distance("a", "b") == 2
-    frame["Weight"] = 9.0
+def test_a_column_of_the_title_weight_holds_the_weights(tmp_path):
+    frame = pd.DataFrame({"from": ["a"], "to": ["b"], "cost": [2.0], "capacity": [7.0], "Weight": 9.0})
     frame.to_csv(tmp_path / "x.csv", index=False)
     assert sr.read(tmp_path / "x.csv").matrix[0, 1] == sr.shortest_paths(frame).distance("a", "b") == 9
     (tmp_path / "x.csv").write_text("from,to,id,distance\n" + "a,b,1,\n" * 70)
@@ -640,39 +648,6 @@ def test_a_frame_of_edges_without_usual_titles_says_which_to_name(rows, function
     assert found.distance("a", "b") == 3
 
 
-def test_ends_of_edges_are_columns_that_belong_together(tmp_path):
-    pd = pytest.importorskip("pandas")
-
-    def frame(**columns):
-        return pd.DataFrame({title: [value] for title, value in columns.items()})
-
-    ends = {"from": "a", "to": "b", "km": 3}
-    (tmp_path / "x.csv").write_text("from,to,source,km\na,b,x,3\n")
-    for x in (frame(**ends, source="x"), frame(**ends, target="x"), frame(source="x", **ends)):
-        assert sr.as_network(x).names == ("a", "b")
-    assert sr.read(tmp_path / "x.csv").names == ("a", "b")
-    two = frame(**ends, u="y", v="z")
-    with pytest.raises(FormatError, match=r"'from' and 'u' are both titled like a source: pass columns="):
-        sr.as_network(two)
-    untitled = frame(Absender="a", Empfaenger="b", hours=2, cost=3)
-    with pytest.raises(FormatError, match=r"no column is titled like a source .*: pass columns=\(SOURCE, TARGET\)"):
-        sr.shortest_paths(untitled, weight="hours")
-    assert sr.shortest_paths(untitled, weight="hours", columns=("Absender", "Empfaenger")).distance("a", "b") == 2
-    assert sr.as_network(two, columns=("u", "to")).names == ("y", "b")
-    with pytest.raises(sr.errors.ShapeError, match="a frame that lists edges, and this function needs a matrix"):
-        sr.power(two, 2, "min_plus")
-
-
-def test_weights_that_are_texts_of_numbers_are_not_passed_over():
-    nx = pytest.importorskip("networkx")
-    graph = nx.DiGraph()
-    graph.add_edge("a", "b", km="3", label="7")
-    for options in ({}, {"weight": "km"}):
-        with pytest.raises(FormatError, match="the weight 'km' is '3', not a real number: convert"):
-            sr.shortest_paths(graph, **options)
-    assert sr.as_network(nx.DiGraph([("a", "b", {"label": "7"})])).matrix[0, 1] == 1
-
-
 def test_of_truths_every_edge_is_one_whatever_its_weights(tmp_path):
     frame = pd.DataFrame({"from": ["a", "b"], "to": ["b", "c"], "km": [3.0, 4.0], "lanes": [2, 2]})
     frame.to_csv(tmp_path / "x.csv", index=False)
@@ -685,29 +660,12 @@ def test_of_truths_every_edge_is_one_whatever_its_weights(tmp_path):
         sr.closure(frame)
 
 
-def test_columns_of_texts_and_ids_are_no_weights_of_a_frame():
-    frame = pd.DataFrame({"from": ["a"], "to": ["b"], "ID": [9], "road": ["A 8"], "note": ["dry"], "km": [3.0]})
-    for given in (frame, pl.DataFrame(frame.to_dict("list"))):
-        assert (sr.as_network(given).matrix[0, 1], sr.as_network(given).unit) == (3, "km")
-    with pytest.raises(FormatError, match="none of the columns 'road' holds numbers: name the weights by weight="):
-        sr.as_network(frame[["from", "to", "road"]])
-    assert sr.transitive_closure(frame[["from", "to", "road"]]).matrix[0].all()
-    with pytest.raises(FormatError, match="may be any of the columns 'weights', 'km'"):
-        sr.as_network(frame.assign(weights=1.0)[["from", "to", "weights", "km"]])
-
-
 @pytest.mark.parametrize(
     ("title", "unit"),
     [
-        *(
-            ("km", "km"),
-            ("weight", ""),
-            ("Distance", ""),
-            ("length_m", "m"),
-            ("distance (km)", "km"),
-            ("cost [€]", "€"),
-        ),
-        *(("travel_time_min", "min"), ("toll_eur", "toll_eur"), ("length_", "length_"), ("seconds", "seconds")),
+        *(("km", "km"), ("weight", ""), ("Distance", ""), ("dist", ""), ("dist_km", "km"), ("length_m", "m")),
+        *(("distance (km)", "km"), ("cost [€]", "€"), ("travel_time_min", "min"), ("toll_eur", "toll_eur")),
+        *(("length_", "length_"), ("seconds", "seconds")),
     ],
 )
 def test_units_in_titles(tmp_path, title, unit):
@@ -765,20 +723,25 @@ def test_results_with_names_become_frames_and_files(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "titles", [("latency_ms", "capacity"), ("minutes", "cost"), ("distance", "capacity"), ("latency_ms", "jitter")]
+    "titles",
+    [
+        *(("latency_ms", "capacity"), ("minutes", "cost"), ("distance", "capacity"), ("latency_ms", "jitter")),
+        ("cost", "capacity"),
+    ],
 )
 def test_a_usual_title_is_no_better_than_another(titles, tmp_path):
-    """Two columns with usual titles raise, because either may hold the weights."""
+    """Two columns with usual titles raise, because either may hold the weights, and a capacity is no cost."""
     one, other = titles
     frame = pd.DataFrame({"src": ["a", "b"], "dst": ["b", "c"], one: [3, 4], other: [90, 80], "open": [True, False]})
     frame.to_csv(tmp_path / "x.csv", index=False)
     graph = nx.from_pandas_edgelist(frame, "src", "dst", [one, other, "open"], create_using=nx.DiGraph)
     polars = pl.DataFrame(frame.to_dict("list"))
-    for ask in (sr.shortest_paths, sr.as_network):
+    for ask in (sr.shortest_paths, sr.as_network, sr.widest_paths, sr.factor):
         for given in (frame, polars, graph):
             with pytest.raises(FormatError, match=f"any of the .* '{one}', '{other}': name one by weight="):
                 ask(given)
             assert sr.shortest_paths(given, weight=one).distance("a", "c") == 7
+            assert sr.widest_paths(given, weight=other).distance("a", "c") == 80
     with pytest.raises(FormatError, match=f"any of the .* '{one}', '{other}': name one by weight="):
         sr.read(tmp_path / "x.csv")
     assert sr.read(tmp_path / "x.csv", weight=one).matrix[0, 1] == 3
@@ -830,14 +793,6 @@ def test_bad_limits_and_endless_weights_say_what_was_asked():
             sr.shortest_paths(frame, **options)
 
 
-def test_names_of_a_file_that_are_equal_are_named(tmp_path):
-    with pytest.raises(ShapeError, match="the name 'a' was given to two vertices"):
-        sr.write(tmp_path / "x.csv", np.zeros((2, 2)), names=["a", "a"])
-    (tmp_path / "x.txt").write_text("a|b|3\n")
-    with pytest.raises(FormatError, match="Separate fields by commas, semicolons, tabs or blanks"):
-        sr.read(tmp_path / "x.txt")
-
-
 # ------------------------------------------------------------------------------------------- first tries
 
 
@@ -850,20 +805,6 @@ def test_a_table_of_edges_that_is_square_by_chance_is_reported():
     assert sr.shortest_paths(pd.DataFrame(table), columns=("bus1", "bus2")).distance(1, 3) == 11
     hollow = pd.DataFrame({"a": [0, 1, 4], "b": [1, 0, 2], "c": [4, 2, 0]})
     assert sr.closure(hollow).loc["a", "c"] == 3
-
-
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [
-        ({"from": [10, None, 20], "to": [20, 30, 30]}, "row 1 of the frame has no vertex in the column 'from'"),
-        ({"from": ["a"], "to": ["b"], "km": ["1,500"]}, "row 0 of the frame: the weight in the column 'km' is '1,500'"),
-        ({"from": [0.5], "to": [1.5]}, "the column 'from' holds float64: vertices are integers or names"),
-    ],
-)
-def test_what_is_wrong_in_a_frame_is_named_with_its_row(table, message):
-    weight = {"weight": "km"} if "km" in table else {}
-    with pytest.raises((FormatError, DTypeError), match=message):
-        sr.shortest_paths(pd.DataFrame(table), **weight)
 
 
 @pytest.mark.parametrize("columns", [{}, {"km": [3.0, 4.0]}])
@@ -907,18 +848,6 @@ def test_frames_of_edges_and_graphs_are_written(tmp_path):
             sr.write(tmp_path / name, given)
             back = sr.read(tmp_path / name)
             assert (back.names, back.unit, back.matrix[0, 1]) == (("a", "b", "c"), "km", 3)
-
-
-def test_columns_of_a_frame_are_three():
-    frame = pd.DataFrame({"from": ["a"], "to": ["b"], "km": [3.0]})
-    for more in ({"columns": ("from", "from")}, {"columns": ("to", "to"), "weight": "km"}):
-        with pytest.raises(FormatError, match=r"source and target are both the column '(from|to)'"):
-            sr.shortest_paths(frame, **more)
-    with pytest.raises(FormatError, match=r"the column 'to' holds vertices: .*weight="):
-        sr.shortest_paths(frame, weight="to")
-    for columns in ("ab", 3, ("from",), ["from", "to", "km"]):
-        with pytest.raises(TypeError, match="columns are the titles of two columns"):
-            sr.shortest_paths(frame, columns=columns)
 
 
 def test_frames_of_edges_that_are_empty_or_hold_floats_and_fractions():

@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 
 import ml_dtypes
+import networkx as nx
 import numpy as np
 import pytest
 import scipy.io
@@ -53,12 +54,6 @@ AWKWARD = np.array(
 )
 
 
-def by_name(network):
-    """Return the edges as a dict from pairs of names, so that the order of the vertices does not matter."""
-    names = network.names
-    return {(names[i], names[j]): w for (i, j), w in np.ndenumerate(network.matrix) if w != INF}
-
-
 # ------------------------------------------------------------------------------------------------------ round trips
 
 
@@ -86,25 +81,21 @@ def test_other_dtypes_come_back_bit_for_bit(tmp_path, rng, ending, dtype):
     matrix[rng.random((n, n)) < 0.5] = none
     path = tmp_path / f"net{ending}"
     sio.write(path, matrix)
-    back = sio.read(path, dtype=dtype).matrix
+    back = sio.read(path, dtype=None if ending in (".npy", ".npz") else dtype).matrix
     assert back.dtype == matrix.dtype
     assert back.tobytes() == matrix.tobytes()
 
 
-@pytest.mark.parametrize("ending", [".npy", ".npz"])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "int32", "int64"])
-def test_binary_formats_keep_the_dtype(tmp_path, ending, dtype):
-    sio.write(tmp_path / f"x{ending}", np.ones((2, 2), dtype))
-    assert sio.read(tmp_path / f"x{ending}").matrix.dtype == dtype
-
-
-@pytest.mark.parametrize("ending", ALL)
-def test_a_boolean_matrix_comes_back(tmp_path, rng, ending):
-    matrix = rng.random((6, 6)) < 0.4
-    sio.write(tmp_path / f"x{ending}", matrix, "boolean")
-    back = sio.read(tmp_path / f"x{ending}", "boolean").matrix
+@pytest.mark.parametrize("ending", [*ALL, ".edges"])
+def test_truths_come_back_and_packed_bits_are_written_as_their_matrix(tmp_path, rng, ending):
+    entries = rng.random((40, 40)) < 0.04
+    entries[7] = entries[:, 7] = False
+    for name, matrix in (("entries", entries), ("packed", semiring.pack(entries))):
+        sio.write(tmp_path / f"{name}{ending}", matrix, "boolean")
+    assert (tmp_path / f"packed{ending}").read_bytes() == (tmp_path / f"entries{ending}").read_bytes()
+    back = sio.read(tmp_path / f"packed{ending}", "boolean").matrix
     assert back.dtype == bool
-    assert (back == matrix).all()
+    assert (back == entries).all()
 
 
 @pytest.mark.parametrize("ending", ALL)
@@ -117,31 +108,20 @@ def test_tiny_networks(tmp_path, ending, n):
         assert (back == matrix).all()
 
 
-@pytest.mark.parametrize("ending", NAMED)
-def test_names_survive(tmp_path, ending):
-    names = ["a b", "#hash", "%", "Köln", 'quo"te', "com,ma", "semi;colon", " blank ", "7", "источник", "→"]
-    n = len(names)
-    matrix = np.full((n, n), INF)
-    for i in range(n - 1):
-        matrix[i, (i * 3 + 1) % n] = i
-    path = tmp_path / f"x{ending}"
-    sio.write(path, matrix, names=names)
-    back = sio.read(path)
-    assert sorted(back.names) == sorted(names)
-    original = {(names[i], names[j]): w for (i, j), w in np.ndenumerate(matrix) if w != INF}
-    assert by_name(back) == original
+AWKWARD_NAMES = ("a b", "#hash", "%", "Köln", 'quo"te', "com,ma", "semi;colon", " blank ", "7", "источник", "→")
 
 
 @pytest.mark.parametrize("ending", NAMED)
-@pytest.mark.parametrize("n", [3, 100])
-def test_vertices_come_back_in_their_order(tmp_path, ending, n):
+@pytest.mark.parametrize("names", [tuple(f"v{i}" for i in range(99, -1, -1)), ("v2", "v1", "v0"), AWKWARD_NAMES])
+def test_names_come_back_in_their_order(tmp_path, ending, names):
     """Vertices keep their order if the edges name them in another, and if the first, a middle or the last has no
     edge."""
-    names = tuple(f"v{i}" for i in reversed(range(n)))
-    backwards, sparse = np.full((n, n), INF), np.full((n, n), INF)
+    n = len(names)
+    backwards, sparse, cycle = (np.full((n, n), INF) for _ in range(3))
     backwards[0, n - 1], backwards[n - 1, 0] = 3, 4
     sparse[1, 1] = 5
-    for matrix in (backwards, sparse, np.full((n, n), INF)):
+    cycle[range(n), np.arange(n) * 3 % n] = range(n)
+    for matrix in (backwards, sparse, cycle, np.full((n, n), INF)):
         network = semiring.Network(matrix, names=names, unit="km")
         sio.write(tmp_path / f"x{ending}", network)
         back = sio.read(tmp_path / f"x{ending}")
@@ -172,12 +152,17 @@ def test_any_names_survive(tmp_path_factory, names, ending):
         assert back.matrix[found.index(names[i]), found.index(names[(i + 1) % n])] == i
 
 
-@given(st.lists(st.floats(allow_nan=False, width=64), min_size=4, max_size=4), st.sampled_from([".csv", ".gr", ".mtx"]))
-def test_any_float_survives_as_text(tmp_path_factory, values, ending):
+@given(
+    st.lists(st.floats(allow_nan=False, width=32), min_size=4, max_size=4),
+    st.lists(st.floats(allow_nan=False, width=64), min_size=4, max_size=4),
+    st.sampled_from([".csv", ".gr", ".mtx"]),
+)
+def test_any_float_survives_as_text(tmp_path_factory, narrow, wide, ending):
     path = tmp_path_factory.mktemp("floats") / f"x{ending}"
-    matrix = np.array(values).reshape(2, 2)
-    sio.write(path, matrix)
-    assert sio.read(path).matrix.tobytes() == matrix.tobytes()
+    for dtype, values in (("float32", narrow), ("float64", wide)):
+        matrix = np.array(values, dtype).reshape(2, 2)
+        sio.write(path, matrix, "max_min")
+        assert sio.read(path, "max_min", dtype=dtype).matrix.tobytes() == matrix.tobytes()
 
 
 #: Floats that a text or its reader may spoil: signed zeros, subnormals, the ends of the range, and the float32 whose
@@ -190,7 +175,10 @@ SPOILT_TWICE = np.array([0x15AE43FD], np.uint32).view(np.float32)[0]  # its text
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("semiring", ["min_plus", "max_plus", "plus_times", "max_times", "lukasiewicz", "log_plus"])
+@pytest.mark.parametrize(
+    "semiring",
+    ["min_plus", "max_plus", "max_min", "min_max", "plus_times", "max_times", "lukasiewicz", "log_plus"],
+)
 @pytest.mark.parametrize("ending", ALL)
 def test_every_float_comes_back_bit_for_bit(tmp_path, ending, semiring, dtype):
     algebra = as_semiring(semiring)
@@ -210,44 +198,19 @@ def test_a_vertex_whose_only_entries_are_negative_zeros_is_written_once(tmp_path
     assert sio.read(tmp_path / f"x{ending}", "plus_times").matrix.tobytes() == matrix.tobytes()
 
 
-@given(
-    st.lists(st.floats(allow_nan=False, allow_infinity=False, width=32), min_size=4, max_size=4),
-    st.sampled_from([".csv", ".gr", ".mtx"]),
-)
-def test_any_float32_survives_as_text(tmp_path_factory, values, ending):
-    path = tmp_path_factory.mktemp("floats") / f"x{ending}"
-    matrix = np.array(values, np.float32).reshape(2, 2)
-    sio.write(path, matrix, "plus_times")
-    assert sio.read(path, "plus_times", dtype="float32").matrix.tobytes() == matrix.tobytes()
+LAYOUTS = {
+    "F": np.asfortranarray,
+    "strided": lambda matrix: np.repeat(np.repeat(matrix, 2, 0), 3, 1)[::2, ::3],
+    "reversed": lambda matrix: matrix[::-1, ::-1].copy()[::-1, ::-1],
+    "read-only": lambda matrix: np.frombuffer(matrix.tobytes()).reshape(matrix.shape),
+}
 
 
-@pytest.mark.parametrize("layout", ["F", "strided", "reversed", "read-only"])
+@pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("ending", ALL)
 def test_any_memory_order_is_written(tmp_path, ending, layout):
-    matrix = AWKWARD.copy()
-    if layout == "F":
-        given_matrix = np.asfortranarray(matrix)
-    elif layout == "strided":
-        given_matrix = np.repeat(np.repeat(matrix, 2, 0), 3, 1)[::2, ::3]
-    elif layout == "reversed":
-        given_matrix = matrix[::-1, ::-1].copy()[::-1, ::-1]
-    else:
-        given_matrix = matrix
-        given_matrix.flags.writeable = False
-    sio.write(tmp_path / f"x{ending}", given_matrix)
+    sio.write(tmp_path / f"x{ending}", LAYOUTS[layout](AWKWARD))
     assert (sio.read(tmp_path / f"x{ending}").matrix == AWKWARD).all()
-
-
-@pytest.mark.parametrize("semiring", ["max_plus", "max_min", "min_max", "max_times", "plus_times", "log_plus"])
-@pytest.mark.parametrize("ending", [".csv", ".mtx", ".gr", ".npz"])
-def test_no_edge_is_the_zero_of_the_semiring(tmp_path, semiring, ending):
-    zero = {"max_plus": -INF, "max_min": -INF, "min_max": INF, "max_times": 0.0, "plus_times": 0.0, "log_plus": -INF}
-    matrix = np.full((3, 3), zero[semiring])
-    matrix[0, 1], matrix[2, 0] = 0.5, 0.25
-    sio.write(tmp_path / f"x{ending}", matrix, semiring)
-    if ending == ".csv":
-        assert len((tmp_path / "x.csv").read_text().splitlines()) == 3
-    assert (sio.read(tmp_path / f"x{ending}", semiring).matrix == matrix).all()
 
 
 @pytest.mark.parametrize("ending", [".csv", ".tsv", ".txt", ".mtx", ".csv.gz"])
@@ -305,81 +268,227 @@ def edge_list(tmp_path, text, name="net.csv", semiring="min_plus", **options):
     return sio.read(path, semiring, **options)
 
 
-def test_edge_list_basics(tmp_path):
-    net = edge_list(tmp_path, "# roads\n\nA,B,2\nB,C,0\n% more\nA,B,1.5\nC,C,4\n")
-    assert net.names == ("A", "B", "C")
-    expected = [[INF, 1.5, INF], [INF, INF, 0.0], [INF, INF, 4.0]]
-    assert net.matrix.tolist() == expected
+def edges_of(network, semiring="min_plus"):
+    """Return the edges as texts "tail head weight", sorted."""
+    zero = as_semiring(semiring).zero_for(network.matrix.dtype)
+    names = network.names or range(len(network.matrix))
+    return sorted(f"{names[i]} {names[j]} {float(w):g}" for (i, j), w in np.ndenumerate(network.matrix) if w != zero)
+
+
+H, NO_H = {"header": True}, {"header": False}
+TABLE = "from,to,km\na,b,2\n"
+DATED = "date,from_city,to_city,source,km\n2020,A,B,x,5\n2021,B,C,y,6\n"
+CITIES = {"columns": ("from_city", "To_City")}
+BARE, BARE_ENDS = "7,A,B,5\n8,B,C,6\n", {"columns": ("2", "3"), "header": False}
+SEVERAL = "from,to,km_road,minutes,name\na,b,3,5,x\nb,c,4,6,y\n"
+COMMA = {"decimal": ","}
+KONECT = "% 3 3 3\n1 2 5 1082008561\n2 3\t7\t1082008562\n"
+MARKET = "%%MatrixMarket matrix coordinate "
+GR, MTX, GML = {"name": "x.gr"}, {"name": "x.mtx"}, {"name": "x.gml"}
+MTX_MAX = {"name": "x.mtx", "semiring": "max_plus"}
+
+#: Texts, options, and the edges that they list: tail, head and weight, and the unit of the weights.
+EDGE_LISTS = [
+    ("# roads\n\nA,B,2\nB,C,0\n% more\nA,B,1.5\nC,C,4\n", {}, "A B 1.5 | B C 0 | C C 4"),
+    ("A,B,2\nB,C,3\n", {}, "A B 2 | B C 3"),
+    ("A;B;2\nB;C;3\n", {}, "A B 2 | B C 3"),
+    ("A\tB\t2\nB\tC\t3\n", {}, "A B 2 | B C 3"),
+    ("A\tB\t2\nB\tC\t3", {"name": "a.tsv"}, "A B 2 | B C 3"),
+    ("A B 2\nB   C 3\n", {"name": "a.txt"}, "A B 2 | B C 3"),
+    ("  A B 2  \n B C 3\n", {"name": "a.edgelist"}, "A B 2 | B C 3"),
+    ("\ufeffA,B,2\nB,C,3\n", {}, "A B 2 | B C 3"),
+    ("A,B,2\r\nB,C,3\r\n", {}, "A B 2 | B C 3"),
+    ('"A","B",2\n"B","C",3\n', {}, "A B 2 | B C 3"),
+    (" A , B , 2 \nB,C, 3\n", {}, "A B 2 | B C 3"),
+    ("source,target,weight\nA,B,2\nB,C,3\n", {}, "A B 2 | B C 3"),
+    ("weight,to,from\n2,B,A\n3,C,B\n", {}, "A B 2 | B C 3"),
+    ("From,To,Name,Length\nA,B,x y,2\nB,C,z,3\n", {}, "A B 2 | B C 3"),
+    # weights that are absent, ids, or truths
+    ("a,b\nb,a\n", {}, "a b 1 | b a 1"),
+    ("a,b\n", {"semiring": "max_times"}, "a b 1"),
+    ("a,b\n", {"semiring": "boolean"}, "a b 1"),
+    ("a,b,0\nb,c,7.5\n", {"semiring": "boolean"}, "a b 1 | b c 1"),
+    ("id,from,to,km\n7,a,b,5\n8,b,c,6\n", {}, "a b 5 | b c 6 in km"),
+    ("from,to,ID\na,b,7\nb,c,8\n", {}, "a b 1 | b c 1"),
+    ("from,to,id\na,b,7\nb,c,8\n", {"weight": "id"}, "a b 7 | b c 8 in id"),
+    # three lines that are no matrix, or said to be edges
+    ("0,3,9\n3,0,2\n9,2,0\n", NO_H, "0 3 9 | 3 0 2 | 9 2 0"),
+    ("0 1.5 9\n3 0.0 2\n9 2 0.0\n", NO_H, "0 1.5 9 | 3 0.0 2 | 9 2 0"),
+    ("0,3,9\n3,0,2\n9,2,1\n", {}, "0 3 9 | 3 0 2 | 9 2 1"),
+    ("0,3,9\n3,0,2\n9,2,0\n0,4,1\n", {}, "0 3 9 | 0 4 1 | 3 0 2 | 9 2 0"),
+    ("0,b,9\nb,0,2\n9,2,0\n", {}, "0 b 9 | 9 2 0 | b 0 2"),
+    # columns that are named, by titles or by numbers, and columns whose roles are certain
+    (DATED, {**CITIES, "weight": "km"}, "A B 5 | B C 6 in km"),
+    ("1,2\n1,3\n", {"columns": ("2", "1")}, "3 1 1"),
+    ("von,nach,km\nA,B,5\n", H, "A B 5 in km"),
+    ("von,nach,km\nA,7,5\nA,B,6\n", H, "A 7 5 | A B 6 in km"),
+    ("a,b,travel_time\n1,2,5\n2,3,6\n", H, "1 2 5 | 2 3 6 in travel_time"),
+    ("km,von,nach\n5,1,2\n6,2,3\n", {"weight": "km", **H}, "1 2 5 | 2 3 6 in km"),
+    (BARE, {**BARE_ENDS, "weight": "4"}, "A B 5 | B C 6"),
+    ("5 1 2\n6 2 3\n", {"name": "net.txt", "weight": "1", **NO_H}, "1 2 5 | 2 3 6"),
+    ("from,to,2019,2020\na,b,3,4\n", {"weight": "2019"}, "a b 3 in 2019"),
+    ("from,to,2019\na,b,3\n", {"weight": "2019"}, "a b 3 in 2019"),
+    (SEVERAL, {"weight": "minutes"}, "a b 5 | b c 6 in minutes"),
+    ("from,to,name,minutes\na,,,\na,b,x,5\n", {}, "a b 5 in minutes"),
+    # both directions
+    ("a,b,5\nb,a,3\nb,c,2\nc,c,9\n", {"directed": False}, "a b 3 | b a 3 | b c 2 | c b 2 | c c 9"),
+    ("a,a,2\na,b,3\n", {"directed": False, "semiring": "plus_times"}, "a a 2 | a b 3 | b a 3"),
+    # decimal commas
+    ("a;b;3,5\nb;c;1,5\n", COMMA, "a b 3.5 | b c 1.5"),
+    ("from;to;km\na;b;1,5\n", COMMA, "a b 1.5 in km"),
+    ('a;b;"3,5"\n', COMMA, "a b 3.5"),
+    ("Ulm Kiel 3,5\n", COMMA, "Ulm Kiel 3.5"),
+    # the first line of KONECT
+    ("% sym positive\n" + KONECT, {"name": "x.txt"}, "1 2 5 | 2 1 5 | 2 3 7 | 3 2 7"),
+    ("% asym positive\n" + KONECT, {"name": "x.txt"}, "1 2 5 | 2 3 7"),
+    ("% asym unweighted\n1 2\n2 3\n", {"name": "x.txt"}, "1 2 1 | 2 3 1"),
+    # DIMACS, Matrix Market and GML
+    ("c 9th DIMACS\np sp 4 3\nc arcs\na 1 2 803\na 2 1 803\na 4 3 158\n", GR, "1 2 803 | 2 1 803 | 4 3 158"),
+    (MARKET + "pattern symmetric\n3 3 2\n2 1\n3 3\n", MTX, "1 2 1 | 2 1 1 | 3 3 1"),
+    (
+        MARKET + "real symmetric\n%\n\n 3 3 3 \n1 2 -inf\n\t2 3   .5e-1\t\n3 3 7.",
+        MTX_MAX,
+        "2 3 0.05 | 3 2 0.05 | 3 3 7",
+    ),
+    (MARKET + "real general\n2 2 2\n1 2 5D0\n2 1 -.25d-1\n", MTX, "1 2 5 | 2 1 -0.025"),
+    ("\ufeff" + MARKET + "real general\n2 2 2\n1 2 5D0\n2 1 -.25d-1\n", MTX, "1 2 5 | 2 1 -0.025"),
+    ("%%MatrixMarket matrix array integer general\n2 2\n1\n2\n-3\n4", MTX, "1 1 1 | 1 2 -3 | 2 1 2 | 2 2 4"),
+    ("%%MatrixMarket matrix array real general\n0 0\n", MTX, ""),
+    (MARKET + "real general\n0 0 0\n", MTX, ""),
+    ("graph [ node [ id 1 ] node [ id 2 ] edge [ source 1 target 2 value 3 ] ]", GML, "1 2 3 | 2 1 3"),
+]
+
+
+@pytest.mark.parametrize(("text", "options", "expected"), EDGE_LISTS)
+def test_the_edges_that_a_text_lists(tmp_path, text, options, expected):
+    network = edge_list(tmp_path, text, **options)
+    edges, _, unit = expected.partition(" in ")
+    assert " | ".join(edges_of(network, options.get("semiring", "min_plus"))) == edges
+    assert network.unit == unit
+
+
+#: Texts, options, and the names of the vertices in their order.
+VERTICES = [
+    ("# roads\n\nA,B,2\nB,C,0\n% more\nA,B,1.5\nC,C,4\n", {}, ("A", "B", "C")),
+    # integers are in numerical order, and those from 0 on are no names
+    ("10,9,1\n9,2,1\n", {}, ("2", "9", "10")),
+    ("2,1,5\n1,0,6\n", {}, None),
+    ("02,1,5\n", {}, ("02", "1")),  # a leading zero is part of a name
+    ("km,von,nach\n", H, None),
+    ("c 9th DIMACS\np sp 4 1\na 1 2 803\n", GR, (1, 2, 3, 4)),
+    ("%%MatrixMarket matrix array real general\n0 0\n", MTX, None),
+    (MARKET + "real general\n0 0 0\n", MTX, None),
+    # the first line names the columns
+    ("Abfahrt,Ankunft,Minuten\na,b,3\n", H, ("a", "b")),
+    ("Abfahrt,Ankunft\na,b\n", H, ("a", "b")),
+    ("n1,n2,Weight\na,b,3\n", {}, ("a", "b")),  # a weight is no title
+    ("source,target,weight\nsource,target,3\n", {}, ("source", "target")),
+    ("From,to\nx,y\n", {}, ("x", "y")),
+    # the first line is an edge
+    ("from,to\n", NO_H, ("from", "to")),
+    ("u,v\nv,w\nw,u\n", NO_H, ("u", "v", "w")),
+    ("app,dep\n", {}, ("app", "dep")),
+    ("app,dep\nweb,app\n", {}, ("app", "dep", "web")),
+    ("app,dep\nweb,db\ndep,os\n", {}, ("app", "dep", "web", "db", "os")),
+    ("app,dep\nweb,db\ndep,\n", {}, ("app", "dep", "web", "db")),
+    ("app,app\nweb,db\n", {}, ("app", "web", "db")),
+    ("7,8\n2,3\n", {}, ("2", "3", "7", "8")),
+    ("1a,8\nx,y\n", {}, ("1a", "8", "x", "y")),
+    # comments that are no edges
+    ("# from, to, cost\nA,B,5\n", {}, ("A", "B")),
+    ("#from,to,cost\nA,B,5\n", {}, ("A", "B")),
+    ("#from,to\nA,B\n", {}, ("A", "B")),
+    ("#from to\nA B\n", {}, ("A", "B")),
+    ("## x\nA B\n", {}, ("A", "B")),
+    ("A B\n%%\n", {}, ("A", "B")),
+    ("#from,to,km\nA,B\n", {}, ("A", "B")),
+    ("#made by hand\nA B\n", {}, ("A", "B")),
+    ("#2,C,5\nA,B,3\n", {}, ("A", "B")),
+    ("A,B,5\n#C,D\n", {}, ("A", "B")),
+    ("# A,B,6\nA,B,5\n", {}, ("A", "B")),
+    ('"#A",B,5\n', {}, ("#A", "B")),
+    # blanks in names, and around fields beside quotes
+    ("Pier 1,Pier 2\n", {"name": "net.txt"}, ("Pier 1", "Pier 2")),
+    ("1, 2\n", {"name": "net.txt"}, ("1", "2")),
+    ("New York,Boston\n", {"name": "net.txt"}, ("New York", "Boston")),
+    ('"Ulm,Nord" Kiel 3\n', {"name": "net.txt"}, ("Ulm,Nord", "Kiel")),
+    ('"Ulm","Nord Kiel 3"\n', {"name": "net.txt"}, ("Ulm", "Nord Kiel 3")),
+    ("Ulm Kiel\tBonn am Rhein\n", {"name": "net.txt"}, ("Ulm Kiel", "Bonn am Rhein")),
+    ('A , "B,C" , 3\n', {}, ("A", "B,C")),
+    ('  " A "  ,B, 3\n', {}, (" A ", "B")),
+    ('"A ""x""" , B,3 \n', {}, ('A "x"', "B")),
+    ("Köln; Nord,Bonn,4\n", {}, ("Köln; Nord", "Bonn")),
+    ('"a;b;c;d",Bonn,4\n', {}, ("a;b;c;d", "Bonn")),
+    ("Köln, Nord;Bonn;4\n", {}, ("Köln, Nord", "Bonn")),
+]
+
+
+@pytest.mark.parametrize(("text", "options", "names"), VERTICES)
+def test_the_vertices_that_a_text_names(tmp_path, text, options, names):
+    assert edge_list(tmp_path, text, **options).names == names
+
+
+#: Texts, options, and what the error says.
+REFUSED = [
+    ("Abfahrt,Ankunft,Minuten\na,b,3\n", {}, r"the weight 'Minuten' is not a number.*If the line names.*header=True"),
+    ("u,v\nv,w\nw,u\n", {}, r"net.csv:1: the first line reads like a header, but 'u' is also a vertex"),
+    ("source,target,km\nsource,b,3\n", {}, "reads like a header, but 'source' is also a vertex"),
+    ("1,2,x1\n2,3,2\n", {}, r"net.csv:1: the weight 'x1' is not a number"),
+    (b"A,B,O.5\n" + b"C,B,3\n" * 70 + b"K\xf6ln,B,3\n", {}, r"net.csv:1: the weight 'O.5' is not a number"),
+    *(
+        (text, {"name": "net.txt"}, r"net.txt:1: the weight 'O.5' is not a number, in column 3. If the line names")
+        for text in ("A B O.5\nC D 3\n", '"A" "B" "O.5"\n"C" "D" "3"\n', '"A","B","O.5"\n"C","D","3"\n')
+    ),
+    *(
+        (text, {}, r"net.csv:1: three lines .* may be a matrix, .*header=False.*npy")
+        for text in ("0,3,9\n3,0,2\n9,2,0\n", "0 1.5 9\n3 0.0 2\n9 2 0.0\n")
+    ),
+    # columns
+    ("a,b,3\nb,c,4\n", {"weight": "b"}, r"net.csv:1: no header names a column 'b'"),
+    (DATED, {"columns": ("date", "town")}, "no column is named 'town': there are date, from_city"),
+    ("a,b,3\n", {"columns": ("a", "b"), **NO_H}, r"no column is named 'a': there are 1, 2, 3$"),
+    ("a,b,3\n", {"columns": ("1", "2")}, r"named '1': there are a, b, 3\. .* header=False, '1' is the first"),
+    (DATED, {"columns": ("from_city", "From_City")}, "columns= names the column 'from_city' twice"),
+    (DATED, {**CITIES, "weight": "FROM_CITY"}, "the column 'from_city' holds vertices: name another by weight="),
+    ("from,to,km,km\na,b,3,4\n", {}, r"'km', 'km': name one by weight=\. Rename"),
+    ("from,to,km,km\na,b,3,4\n", {"weight": "km"}, r"several .* 'km': .* Rename"),
+    (TABLE, {"weight": "kms"}, r"no column is named 'kms': there are from, to, km. Did you mean 'km'\?"),
+    (TABLE, {"weight": "time"}, "no column is named 'time': there are from, to, km"),
+    (BARE, {**BARE_ENDS, "weight": "5"}, r"net.csv:1: no column is named '5': there are 1, 2, 3, 4.*'1' is the first"),
+    (BARE, BARE_ENDS, "the weights may be any of the columns '1', '4': name one by weight="),
+    ("a,b,5\nb,c,4\n", {"weight": "3"}, r"no header names a column '3': .* header=False and the number of the column"),
+    ("from,to,date,km\na,b,2020-01-02,3\n", {}, "may be any of the columns 'date', 'km'"),
+    (SEVERAL, {}, r"net.csv:1: the weights may be any of .*'km_road', 'minutes': name"),
+    ("from,to,toll,distance\na,b,3,5\n", {}, "may be any of the columns 'toll', 'distance'"),
+    # decimal commas
+    ("a;b;3,5\nb;c;1,5\n", {}, r"net.csv:1: the weight '3,5' is not a number.*pass decimal=','"),
+    ("from;to;km\na;b;1,5\n", {}, r"net.csv:2: the weight '1,5' is not a number.*pass decimal=','"),
+    ('a,b,"3,5"\n', {}, r"net.csv:1: the weight '3,5' is not a number.*pass decimal=','"),
+    ("Köln, Nord;Bonn;4,5\n", {}, r":1: the line has as many commas as semicolons.*decimal=','"),
+    ("Ulm Kiel 3,5\n", {}, r":1: 'Ulm Kiel 3,5' has a decimal comma, or two fields: pass decimal=','"),
+    ("Ulm Kiel 1.5\n", COMMA, r"the weight '1\.5' is not a number"),
+    ("% bip unweighted\n1 1\n", {"name": "x.txt"}, "a bipartite network of KONECT numbers both sides from 1 on"),
+    (f"a,b,{2**63 - 1}\n", {"dtype": "int64"}, "no wider integer dtype exists"),
+]
+
+
+@pytest.mark.parametrize(("text", "options", "message"), REFUSED)
+def test_texts_that_are_refused(tmp_path, text, options, message):
+    with pytest.raises(FormatError, match=message):
+        edge_list(tmp_path, text, **options)
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
+    ("options", "error", "message"),
     [
-        ("a.csv", "A,B,2\nB,C,3\n"),
-        ("a.csv", "A;B;2\nB;C;3\n"),
-        ("a.csv", "A\tB\t2\nB\tC\t3\n"),
-        ("a.tsv", "A\tB\t2\nB\tC\t3"),
-        ("a.txt", "A B 2\nB   C\t3\n".replace("\t", " ")),
-        ("a.edgelist", "  A B 2  \n B C 3\n"),
-        ("a.csv", "\ufeffA,B,2\nB,C,3\n"),
-        ("a.csv", "A,B,2\r\nB,C,3\r\n"),
-        ("a.csv", '"A","B",2\n"B","C",3\n'),
-        ("a.csv", " A , B , 2 \nB,C, 3\n"),
-        ("a.csv", "source,target,weight\nA,B,2\nB,C,3\n"),
-        ("a.csv", "weight,to,from\n2,B,A\n3,C,B\n"),
-        ("a.csv", "From,To,Name,Length\nA,B,x y,2\nB,C,z,3\n"),
+        *(({"columns": columns}, TypeError, "columns are the titles of two") for columns in ("from", 3, ("date",), ())),
+        ({"columns": (1, 2)}, TypeError, r"the title of a column is a text, .* not 1"),
+        *(({"decimal": mark}, ValueError, "decimal=") for mark in (";", "", None)),
     ],
 )
-def test_ways_to_write_the_same_edges(tmp_path, name, text):
-    net = edge_list(tmp_path, text, name)
-    assert by_name(net) == {("A", "B"): 2.0, ("B", "C"): 3.0}
-
-
-def test_units_come_from_the_header(tmp_path):
-    assert edge_list(tmp_path, "from,to,dist\na,b,7\n").unit == ""
-    assert edge_list(tmp_path, "from,to,dist_km\na,b,7\n").unit == "km"
-    assert edge_list(tmp_path, "from,to,km\na,b,2\n").unit == "km"
-    assert edge_list(tmp_path, "from,to,weight\na,b,2\n").unit == ""
-    assert edge_list(tmp_path, "from,to,km,minutes\na,b,2,3\n", weight="minutes").matrix[0, 1] == 3
-    assert edge_list(tmp_path, "from,to,km,minutes\na,b,2,3\n", weight="minutes").unit == "minutes"
-
-
-def test_an_edge_without_a_weight_weighs_one(tmp_path):
-    assert edge_list(tmp_path, "a,b\nb,a\n").matrix.tolist() == [[INF, 1], [1, INF]]
-    assert edge_list(tmp_path, "a,b\n", semiring="max_times").matrix.tolist() == [[0, 1], [0, 0]]
-    assert edge_list(tmp_path, "a,b\n", semiring="boolean").matrix.tolist() == [[False, True], [False, False]]
-
-
-def test_every_listed_edge_is_true_whatever_its_weight(tmp_path):
-    net = edge_list(tmp_path, "a,b,0\nb,c,7.5\n", semiring="boolean")
-    assert net.matrix.tolist() == [[False, True, False], [False, False, True], [False, False, False]]
-
-
-def test_numbered_vertices_are_in_numerical_order(tmp_path):
-    net = edge_list(tmp_path, "10,9,1\n9,2,1\n")
-    assert net.names == ("2", "9", "10")
-    net = edge_list(tmp_path, "2,1,5\n1,0,6\n")
-    assert net.names is None
-    assert net.matrix[2, 1] == 5
-    assert net.matrix[1, 0] == 6
-    assert edge_list(tmp_path, "02,1,5\n").names == ("02", "1"), "a leading zero is part of a name"
-
-
-def test_a_header_is_recognised_or_declared(tmp_path):
-    assert edge_list(tmp_path, "Abfahrt,Ankunft,Minuten\na,b,3\n", header=True).names == ("a", "b")
-    assert edge_list(tmp_path, "n1,n2,Weight\na,b,3\n").names == ("a", "b"), "a weight is no title"
-    with pytest.raises(FormatError, match=r"the weight 'Minuten' is not a number.*If the line names.*header=True"):
-        edge_list(tmp_path, "Abfahrt,Ankunft,Minuten\na,b,3\n")
-    assert edge_list(tmp_path, "Abfahrt,Ankunft\na,b\n", header=True).names == ("a", "b")
-    assert edge_list(tmp_path, "from,to\n", header=False).names == ("from", "to")
-    with pytest.raises(FormatError, match=r"net.csv:1: the first line reads like a header, but 'u' is also a vertex"):
-        edge_list(tmp_path, "u,v\nv,w\nw,u\n")
-    assert edge_list(tmp_path, "u,v\nv,w\nw,u\n", header=False).names == ("u", "v", "w")
-    assert edge_list(tmp_path, "source,target,weight\nsource,target,3\n").names == ("source", "target")
-    with pytest.raises(FormatError, match="reads like a header, but 'source' is also a vertex"):
-        edge_list(tmp_path, "source,target,km\nsource,b,3\n")
-    with pytest.raises(FormatError, match=r"net.csv:1: the weight 'x1' is not a number"):
-        edge_list(tmp_path, "1,2,x1\n2,3,2\n")
+def test_options_of_another_kind(tmp_path, options, error, message):
+    with pytest.raises(error, match=message):
+        edge_list(tmp_path, TABLE, **options)
 
 
 MISTYPED = ["O.5", "O_5", "OO", "x1", "USD 12.50", "~5", "$5", "½", "NA", "#N/A", "null", "true", "Inf.", "infty"]
@@ -391,25 +500,13 @@ def test_an_edge_whose_weight_is_mistyped_is_no_header(tmp_path, weight, mark, n
     """A first line with a mistyped weight raises, because reading it as a header would lose the edge."""
     lines = [("# the first line that counts",), ("A", "B", weight), ("C", "D", "3")]
     text = "\n".join(mark.join(fields) for fields in lines)
-    with pytest.raises(FormatError) as raised:
-        edge_list(tmp_path, text, name)
-    said = (
-        f"{name}:2: the weight {weight!r} is not a number, in column 3. If the line names the columns, pass header=True"
-    )
-    assert str(raised.value).endswith(said)
-    with pytest.raises(FormatError, match=rf"{name}:2: the weight .* is not a number, in column 3$"):
-        edge_list(tmp_path, text, name, header=False)
+    said = f"{name}:2: the weight {weight!r} is not a number, in column 3"
+    for options, remedy in (({}, ". If the line names the columns, pass header=True"), (NO_H, "")):
+        with pytest.raises(FormatError) as raised:
+            edge_list(tmp_path, text, name, **options)
+        assert str(raised.value).endswith(said + remedy)
     declared = edge_list(tmp_path, text, name, header=True)
-    assert (declared.names, declared.matrix[0, 1]) == (("C", "D"), 3)
-    assert declared.unit == weight
-
-
-@pytest.mark.parametrize("text", ["A B O.5\nC D 3\n", '"A" "B" "O.5"\n"C" "D" "3"\n', '"A","B","O.5"\n"C","D","3"\n'])
-def test_a_mistyped_weight_between_blanks_and_in_quotes(tmp_path, text):
-    with pytest.raises(
-        FormatError, match=r"net.txt:1: the weight 'O.5' is not a number, in column 3. If the line names"
-    ):
-        edge_list(tmp_path, text, "net.txt")
+    assert (edges_of(declared), declared.unit) == (["C D 3"], weight)
 
 
 @pytest.mark.parametrize(
@@ -419,128 +516,26 @@ def test_a_mistyped_weight_between_blanks_and_in_quotes(tmp_path, text):
 def test_two_names_that_occur_nowhere_else_may_be_titles(tmp_path, titles):
     mark = "," if "," in titles else " "
     text = f"# made by hand\n{titles}\n" + "web,db\ndb,os\n".replace(",", mark)
-    with pytest.raises(FormatError) as caught:
+    with pytest.raises(FormatError, match=r"net\.csv:2: .*pass header=True or header=False"):
         edge_list(tmp_path, text)
-    assert "net.csv:2: " in str(caught.value)
-    assert "pass header=True or header=False" in str(caught.value)
     assert edge_list(tmp_path, text, header=True).names == ("web", "db", "os")
     assert edge_list(tmp_path, text, header=False).names == (*titles.split(mark), "web", "db", "os")
-
-
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("app,dep\n", ("app", "dep")),
-        ("app,dep\nweb,app\n", ("app", "dep", "web")),
-        ("app,dep\nweb,db\ndep,os\n", ("app", "dep", "web", "db", "os")),
-        ("app,dep\nweb,db\ndep,\n", ("app", "dep", "web", "db")),
-        ("app,app\nweb,db\n", ("app", "web", "db")),
-        ("7,8\n2,3\n", ("2", "3", "7", "8")),
-        ("1a,8\nx,y\n", ("1a", "8", "x", "y")),
-        ("From,to\nx,y\n", ("x", "y")),
-    ],
-)
-def test_two_names_that_are_no_titles(tmp_path, text, names):
-    assert edge_list(tmp_path, text).names == names
-
-
-@pytest.mark.parametrize("text", ["0,3,9\n3,0,2\n9,2,0\n", "0 1.5 9\n3 0.0 2\n9 2 0.0\n"])
-def test_three_rows_of_a_matrix_are_not_silently_edges(tmp_path, text):
-    with pytest.raises(FormatError, match=r"net.csv:1: three lines .* may be a matrix, .*header=False.*npy"):
-        edge_list(tmp_path, text)
-    assert np.isfinite(edge_list(tmp_path, text, header=False).matrix).sum() == 3
-
-
-@pytest.mark.parametrize("text", ["0,3,9\n3,0,2\n9,2,1\n", "0,3,9\n3,0,2\n9,2,0\n0,4,1\n", "0,b,9\nb,0,2\n9,2,0\n"])
-def test_three_edges_that_are_no_matrix(tmp_path, text):
-    assert np.isfinite(edge_list(tmp_path, text).matrix).sum() == text.count("\n")
-
-
-def test_the_numbers_of_edges_are_no_weights(tmp_path):
-    assert edge_list(tmp_path, "id,from,to,km\n7,a,b,5\n8,b,c,6\n").matrix[0, 1] == 5
-    assert edge_list(tmp_path, "from,to,ID\na,b,7\nb,c,8\n").matrix[0, 1] == 1
-    assert edge_list(tmp_path, "from,to,id\na,b,7\nb,c,8\n", weight="id").matrix[0, 1] == 7
 
 
 @pytest.mark.parametrize("title", ["t1", "x", "O.5"])
 def test_a_weight_that_is_asked_for_makes_a_header(tmp_path, title):
     for more, text in (({"columns": ("Ab", "an")}, f"ab,an,x1,{title}\nA,B,5,3\n"), ({}, f"ab,an,{title}\nA,B,3\n")):
-        net = edge_list(tmp_path, text, weight=title.upper(), **more)
-        assert (net.names, net.matrix[0, 1]) == (("A", "B"), 3)
-    with pytest.raises(FormatError, match=r"net.csv:1: no header names a column 'b'"):
-        edge_list(tmp_path, "a,b,3\nb,c,4\n", weight="b")
+        assert edges_of(edge_list(tmp_path, text, weight=title.upper(), **more)) == ["A B 3"]
 
 
 @pytest.mark.parametrize("first", ["u,v,3", "source,target,0.5", "v,u,inf", "start,end,-1e3"])
 def test_usual_titles_above_a_number_may_be_an_edge(tmp_path, first):
     """A first line of usual titles above a number raises, because reading it as a header may lose an edge."""
     text = f"{first}\nx,y,4\n"
-    with pytest.raises(
-        FormatError, match=r"net.csv:1: the first line reads like a header, but '.*' may be the weight of"
-    ):
+    with pytest.raises(FormatError, match=r"csv:1: the first line reads like a header, but '.*' may be the weight of"):
         edge_list(tmp_path, text)
     assert sorted(edge_list(tmp_path, text, header=True).names) == ["x", "y"]
     assert edge_list(tmp_path, text, header=False).names == (*first.split(",")[:2], "x", "y")
-
-
-def test_columns_are_named(tmp_path):
-    text = "date,from_city,to_city,source,km\n2020,A,B,x,5\n2021,B,C,y,6\n"
-    net = edge_list(tmp_path, text, columns=("from_city", "To_City"), weight="km")
-    assert (net.names, net.matrix[0, 1], net.matrix[1, 2], net.unit) == (("A", "B", "C"), 5, 6, "km")
-    assert edge_list(tmp_path, "1,2\n1,3\n", columns=("2", "1")).matrix.shape == (2, 2)
-    with pytest.raises(FormatError, match="no column is named 'town': there are date, from_city"):
-        edge_list(tmp_path, text, columns=("date", "town"))
-    with pytest.raises(FormatError, match=r"no column is named 'a': there are 1, 2, 3$"):
-        edge_list(tmp_path, "a,b,3\n", columns=("a", "b"), header=False)
-    with pytest.raises(
-        FormatError, match=r"no column is named '1': there are a, b, 3\. .* header=False, '1' is the first"
-    ):
-        edge_list(tmp_path, "a,b,3\n", columns=("1", "2"))
-    for columns in ("from_city", 3, ("date",), ()):
-        with pytest.raises(TypeError, match="columns are the titles of two columns"):
-            edge_list(tmp_path, text, columns=columns)
-    with pytest.raises(TypeError, match=r"the title of a column is a text, .* not 1"):
-        edge_list(tmp_path, text, columns=(1, 2))
-    with pytest.raises(FormatError, match="columns= names the column 'from_city' twice"):
-        edge_list(tmp_path, text, columns=("from_city", "From_City"))
-    with pytest.raises(FormatError, match="the column 'from_city' holds vertices: name another by weight="):
-        edge_list(tmp_path, text, columns=("from_city", "to_city"), weight="FROM_CITY")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "# from, to, cost\nA,B,5\n",
-        "#from,to,cost\nA,B,5\n",
-        "#from,to\nA,B\n",
-        "#from to\nA B\n",
-        "## x\nA B\n",
-        "A B\n%%\n",
-        "#from,to,km\nA,B\n",
-        "#made by hand\nA B\n",
-        "#2,C,5\nA,B,3\n",
-        "A,B,5\n#C,D\n",
-        "# A,B,6\nA,B,5\n",
-        '"#A",B,5\n',
-    ],
-)
-def test_comments_that_are_no_edges_are_skipped(tmp_path, text):
-    assert len(edge_list(tmp_path, text).names) == 2
-
-
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("von,nach,km\nA,B,5\n", ("A", "B")),
-        ("von,nach,km\nA,7,5\nA,B,6\n", ("A", "7", "B")),
-        ("a,b,travel_time\n1,2,5\n2,3,6\n", ("1", "2", "3")),
-        ("km,von,nach\n", None),
-    ],
-)
-def test_columns_without_usual_titles_whose_roles_are_certain(tmp_path, text, names):
-    net = edge_list(tmp_path, text, header=True)
-    assert net.names == names
-    assert names is None or net.matrix.min() == 5
 
 
 @pytest.mark.parametrize(
@@ -566,84 +561,25 @@ def test_columns_whose_roles_are_a_guess_are_asked_for(tmp_path, text):
         assert edge_list(tmp_path, text, columns=titles[1::-1]).names
 
 
-def test_the_weight_that_is_named_leaves_two_columns(tmp_path):
-    net = edge_list(tmp_path, "km,von,nach\n5,1,2\n6,2,3\n", weight="km", header=True)
-    assert (net.names, net.matrix[0, 1], net.unit) == (("1", "2", "3"), 5, "km")
-    for asked in ({}, {"weight": "km"}):
-        with pytest.raises(FormatError, match=r"'km', 'km': name one by weight=\. Rename|several .* 'km': .* Rename"):
-            edge_list(tmp_path, "from,to,km,km\na,b,3,4\n", **asked)
-    with pytest.raises(FormatError, match=r"no column is named 'kms': there are from, to, km. Did you mean 'km'\?"):
-        edge_list(tmp_path, "from,to,km\na,b,3\n", weight="kms")
-
-
-def test_columns_of_a_file_without_header_are_named_by_their_numbers(tmp_path):
-    text = "7,A,B,5\n8,B,C,6\n"
-    net = edge_list(tmp_path, text, columns=("2", "3"), weight="4", header=False)
-    assert (net.names, net.matrix[0, 1], net.matrix[1, 2], net.unit) == (("A", "B", "C"), 5, 6, "")
-    net = edge_list(tmp_path, "5 1 2\n6 2 3\n", "net.txt", weight="1", header=False)
-    assert (net.names, net.matrix[0, 1]) == (("1", "2", "3"), 5)
-    with pytest.raises(FormatError, match=r"net.csv:1: no column is named '5': there are 1, 2, 3, 4.*'1' is the first"):
-        edge_list(tmp_path, text, columns=("2", "3"), weight="5", header=False)
-    with pytest.raises(FormatError, match="the weights may be any of the columns '1', '4': name one by weight="):
-        edge_list(tmp_path, text, columns=("2", "3"), header=False)
-    with pytest.raises(
-        FormatError, match=r"no header names a column '3': .* header=False and the number of the column"
-    ):
-        edge_list(tmp_path, "a,b,5\nb,c,4\n", weight="3")
-
-
-@pytest.mark.parametrize(
-    ("line", "names"),
-    [
-        ("Pier 1,Pier 2", ("Pier 1", "Pier 2")),
-        ("1, 2", ("1", "2")),
-        ("New York,Boston", ("New York", "Boston")),
-        ('"Ulm,Nord" Kiel 3', ("Ulm,Nord", "Kiel")),
-        ('"Ulm","Nord Kiel 3"', ("Ulm", "Nord Kiel 3")),
-        ("Ulm Kiel\tBonn am Rhein", ("Ulm Kiel", "Bonn am Rhein")),
-    ],
-)
-def test_blanks_in_names(tmp_path, line, names):
-    assert edge_list(tmp_path, f"{line}\n{line}\n", "net.txt").names == names
-
-
-@pytest.mark.parametrize(
-    ("line", "names"),
-    [('A , "B,C" , 3', ("A", "B,C")), ('  " A "  ,B, 3', (" A ", "B")), ('"A ""x""" , B,3 ', ('A "x"', "B"))],
-)
-def test_blanks_around_fields_beside_quotes_are_none_of_theirs(tmp_path, line, names):
-    """Blanks around a field beside quotes are not part of the name."""
-    assert edge_list(tmp_path, f"{line}\n").names == names
-
-
 @pytest.mark.parametrize("weight", ["2,30", "1.500,00", "5 km", "12%", "€ 5", "$5"])
-@pytest.mark.parametrize("title", ["km", "weight"])
-def test_weights_that_are_no_numbers_are_not_passed_over(tmp_path, title, weight):
+@pytest.mark.parametrize(
+    ("title", "message"),
+    [("km", r":1: the weights may be any of the columns 'lanes', 'km'"), ("weight", ":2: the weight .* is not a")],
+)
+def test_weights_that_are_no_numbers_are_not_passed_over(tmp_path, title, message, weight):
     """A column of weights that are no numbers raises, instead of reading the lanes as weights."""
-    asked = (
-        r":1: the weights may be any of the columns 'lanes', 'km'" if title == "km" else ":2: the weight .* is not a"
-    )
-    with pytest.raises(FormatError, match=asked):
+    with pytest.raises(FormatError, match=message):
         edge_list(tmp_path, f'from,to,lanes,{title}\na,b,2,"{weight}"\n')
-    with pytest.raises(FormatError, match="may be any of the columns 'date', 'km'"):
-        edge_list(tmp_path, "from,to,date,km\na,b,2020-01-02,3\n")
 
 
 @pytest.mark.parametrize("delimiter", [" ", ","])
 def test_an_edge_list_of_networkx_with_dictionaries_says_what_to_write(tmp_path, delimiter):
-    nx = pytest.importorskip("networkx")
     for attributes in ({"weight": 5, "km": 3}, {"weight": 5}, {}):
-        graph = nx.DiGraph([("a", "b", attributes)])
-        nx.write_edgelist(graph, tmp_path / "x.txt", delimiter=delimiter)
+        nx.write_edgelist(nx.DiGraph([("a", "b", attributes)]), tmp_path / "x.txt", delimiter=delimiter)
         with pytest.raises(FormatError, match=r":1: an edge with a dictionary, .*networkx.write_weighted_edgelist"):
             sio.read(tmp_path / "x.txt")
     nx.write_weighted_edgelist(nx.DiGraph([("a", "b", {"weight": 5})]), tmp_path / "x.txt", delimiter=delimiter)
     assert sio.read(tmp_path / "x.txt").matrix[0, 1] == 5
-
-
-def test_columns_of_years_are_no_edge(tmp_path):
-    assert edge_list(tmp_path, "from,to,2019,2020\na,b,3,4\n", weight="2019").unit == "2019"
-    assert edge_list(tmp_path, "from,to,2019\na,b,3\n", weight="2019").names == ("a", "b")
 
 
 @pytest.mark.parametrize("unit", ["2019", "inf", "-1", "km", "x", "O.5", "NA", ' "', ";;", ";;;,", "a,b"])
@@ -658,21 +594,9 @@ def test_any_unit_is_read_back(tmp_path, unit, matrix):
     assert sio.read(tmp_path / "x.csv").unit == "via"
 
 
-def test_an_error_of_the_first_line_comes_before_those_of_the_next(tmp_path):
-    with pytest.raises(FormatError, match=r"net.csv:1: the weight 'O.5' is not a number"):
-        edge_list(tmp_path, b"A,B,O.5\n" + b"C,B,3\n" * 70 + b"K\xf6ln,B,3\n")
-
-
-def test_undirected_takes_each_edge_in_both_directions(tmp_path):
-    net = edge_list(tmp_path, "a,b,5\nb,a,3\nb,c,2\nc,c,9\n", directed=False)
-    assert net.matrix.tolist() == [[INF, 3, INF], [3, INF, 2], [INF, 2, 9]]
+def test_a_matrix_that_is_read_as_undirected_is_symmetric(tmp_path):
     np.save(tmp_path / "d.npy", np.array([[7, 5.0], [3, INF]]))
     assert sio.read(tmp_path / "d.npy", directed=False).matrix.tolist() == [[7, 3], [3, INF]]
-
-
-def test_a_loop_of_an_undirected_sum_counts_once(tmp_path):
-    net = edge_list(tmp_path, "a,a,2\na,b,3\n", semiring="plus_times", directed=False)
-    assert net.matrix.tolist() == [[2, 3], [3, 0]]
 
 
 @pytest.mark.parametrize(
@@ -692,25 +616,6 @@ def test_duplicate_edges_combine_by_the_addition(tmp_path, semiring, expected):
     assert sio.read(tmp_path / "d.mtx", semiring).matrix[0, 1] == expected
 
 
-@pytest.mark.parametrize("kind", ["csr", "csc", "coo", "bsr"])
-def test_scipy_sparse_files(tmp_path, kind):
-    dense = np.array([[0, 2.5, 0], [0, 0, 1.5], [4, 0, 0]])
-    scipy.sparse.save_npz(tmp_path / "s.npz", scipy.sparse.coo_array(dense).asformat(kind))
-    expected = np.where(dense == 0, INF, dense)
-    if kind == "bsr":
-        assert (sio.read(tmp_path / "s.npz").matrix[dense != 0] == dense[dense != 0]).all()
-    else:
-        assert (sio.read(tmp_path / "s.npz").matrix == expected).all()
-
-
-def test_a_stored_zero_is_an_edge_of_weight_zero(tmp_path):
-    matrix = scipy.sparse.coo_array(([0.0, 3.0], ([0, 1], [1, 0])), shape=(2, 2))
-    scipy.sparse.save_npz(tmp_path / "z.npz", matrix)
-    scipy.io.mmwrite(tmp_path / "z.mtx", matrix)
-    for name in ("z.npz", "z.mtx"):
-        assert sio.read(tmp_path / name).matrix.tolist() == [[INF, 0], [3, INF]]
-
-
 @pytest.mark.filterwarnings("ignore:The default value for `spmatrix`:DeprecationWarning")  # of the last line's mmread
 def test_matrix_market_of_scipy(tmp_path, rng):
     dense = np.round(rng.random((5, 5)), 3)
@@ -720,25 +625,14 @@ def test_matrix_market_of_scipy(tmp_path, rng):
     symmetric = symmetric + np.tril(symmetric, -1).T
     scipy.io.mmwrite(tmp_path / "s.mtx", scipy.sparse.coo_array(symmetric), symmetry="symmetric")
     assert (sio.read(tmp_path / "s.mtx").matrix == symmetric).all()
-    (tmp_path / "p.mtx").write_text("%%MatrixMarket matrix coordinate pattern symmetric\n3 3 2\n2 1\n3 3\n")
-    assert sio.read(tmp_path / "p.mtx").matrix.tolist() == [[INF, 1, INF], [1, INF, INF], [INF, INF, 1]]
+
     sio.write(tmp_path / "back.mtx", dense, "plus_times")
     assert (scipy.io.mmread(tmp_path / "back.mtx").toarray() == dense).all(), "SciPy reads what is written"
-
-
-@pytest.mark.parametrize("head", ["array real general\n0 0\n", "coordinate real general\n0 0 0\n"])
-def test_an_empty_matrix_market_file(tmp_path, head):
-    (tmp_path / "e.mtx").write_text("%%MatrixMarket matrix " + head)
-    assert sio.read(tmp_path / "e.mtx").matrix.shape == (0, 0)
-
-
-def test_dimacs_as_the_challenge_writes_it(tmp_path):
-    (tmp_path / "x.gr").write_text("c 9th DIMACS\np sp 4 3\nc arcs\na 1 2 803\na 2 1 803\na 4 3 158\n")
-    net = sio.read(tmp_path / "x.gr")
-    assert net.names == (1, 2, 3, 4)
-    assert net.matrix[0, 1] == net.matrix[1, 0] == 803
-    assert net.matrix[3, 2] == 158
-    assert np.isinf(net.matrix).sum() == 13
+    stored = scipy.sparse.coo_array(([0.0, 3.0], ([0, 1], [1, 0])), shape=(2, 2))
+    scipy.sparse.save_npz(tmp_path / "z.npz", stored)
+    scipy.io.mmwrite(tmp_path / "z.mtx", stored)
+    for name in ("z.npz", "z.mtx"):
+        assert sio.read(tmp_path / name).matrix.tolist() == [[INF, 0], [3, INF]], "a stored zero is an edge"
 
 
 def test_dense_npz_of_other_makers(tmp_path):
@@ -795,14 +689,13 @@ def node_links(tmp_path, data, **options):
 @pytest.mark.parametrize("kind", ["Graph", "DiGraph", "MultiGraph", "MultiDiGraph"])
 @pytest.mark.parametrize("key", ["edges", "links"])
 def test_graphs_of_networkx_go_through_node_link_files(tmp_path, rng, kind, key):
-    networkx = pytest.importorskip("networkx")
-    graph = getattr(networkx, kind)()
+    graph = getattr(nx, kind)()
     graph.add_nodes_from(["alone", "Köln", (1, 2), 7, "late"])
     nodes = list(graph)
     for weight in rng.integers(-5, 9, 30).tolist():
         i, j = rng.integers(1, 5, 2)
         graph.add_edge(nodes[i], nodes[j], weight=float(weight))
-    data = networkx.node_link_data(graph, edges=key)
+    data = nx.node_link_data(graph, edges=key)
     for algebra in ("min_plus", "max_min", "plus_times"):
         found = node_links(tmp_path, data, semiring=algebra)
         assert found.names == ("alone", "Köln", (1, 2), 7, "late")
@@ -810,13 +703,12 @@ def test_graphs_of_networkx_go_through_node_link_files(tmp_path, rng, kind, key)
 
 
 def test_networkx_reads_the_node_link_files_that_are_written(tmp_path):
-    networkx = pytest.importorskip("networkx")
     matrix = np.array([[INF, 2.5, INF], [-INF, INF, -0.0], [INF, INF, INF]])
     names = ("Köln", 'quo"te', "\ud800")
     sio.write(tmp_path / "x.json", matrix, "min_plus", names=names, unit="km")
     text = (tmp_path / "x.json").read_text("utf-8")
     assert '"Köln"' in text
-    graph = networkx.node_link_graph(json.loads(text, parse_constant=pytest.fail), edges="edges")  # no Infinity
+    graph = nx.node_link_graph(json.loads(text, parse_constant=pytest.fail), edges="edges")  # no Infinity
     assert graph.graph == {"unit": "km"}
     assert tuple(graph) == names
     assert list(graph.edges(data="weight")) == [
@@ -836,56 +728,22 @@ def test_ids_of_node_link_files_are_named_in_one_way(tmp_path):
 
 
 def test_ids_of_json_keep_their_kind_and_undirected_graphs_theirs(tmp_path):
-    networkx = pytest.importorskip("networkx")
-    graph = networkx.Graph()
+    graph = nx.Graph()
     graph.add_weighted_edges_from([(10, "x", 3), ((1, "q"), "x", 2.5), (2.5, 10, 4), ("x", "x", 1)])
-    (tmp_path / "g.json").write_text(json.dumps(networkx.node_link_data(graph, edges="edges")))
+    (tmp_path / "g.json").write_text(json.dumps(nx.node_link_data(graph, edges="edges")))
     found = sio.read(tmp_path / "g.json")
     assert found.names == (10, "x", (1, "q"), 2.5)
     assert shortest_paths(found).path(2.5, (1, "q")) == [2.5, 10, "x", (1, "q")]
     sio.write(tmp_path / "again.json", found)
     data = json.loads((tmp_path / "again.json").read_text())
     assert (data["directed"], len(data["edges"])) == (False, 4)
-    again = networkx.node_link_graph(data, edges="edges")
-    assert networkx.utils.graphs_equal(again, graph)
-    assert networkx.utils.edges_equal(found.to_networkx().edges(data=True), graph.edges(data=True))
+    again = nx.node_link_graph(data, edges="edges")
+    assert nx.utils.graphs_equal(again, graph)
+    assert nx.utils.edges_equal(found.to_networkx().edges(data=True), graph.edges(data=True))
     sio.write(tmp_path / "closed.json", semiring.closure(found))
     assert sio.read(tmp_path / "closed.json").matrix.tolist() == semiring.closure(found).matrix.tolist()
     bent = replace(found, matrix=np.triu(np.ones((4, 4))))  # not what was read any more
     assert bent.to_networkx().is_directed()
-
-
-def test_decimal_commas(tmp_path):
-    for text, line in (("a;b;3,5\nb;c;1,5\n", 1), ("from;to;km\na;b;1,5\n", 2), ('a,b,"3,5"\n', 1)):
-        with pytest.raises(FormatError, match=rf"net.csv:{line}: the weight '.,5' is not a number.*pass decimal=','"):
-            edge_list(tmp_path, text)
-        assert edge_list(tmp_path, text.replace(',b,"', ';b;"'), decimal=",").matrix[0, 1] in (3.5, 1.5)
-    with pytest.raises(FormatError, match=r":1: the line has as many commas as semicolons.*decimal=','"):
-        edge_list(tmp_path, "Köln, Nord;Bonn;4,5\n")
-    with pytest.raises(FormatError, match=r":1: 'Ulm Kiel 3,5' has a decimal comma, or two fields: pass decimal=','"):
-        edge_list(tmp_path, "Ulm Kiel 3,5\n")
-    assert edge_list(tmp_path, "Ulm Kiel 3,5\n", decimal=",").matrix[0, 1] == 3.5
-    with pytest.raises(FormatError, match=r"the weight '1\.5' is not a number"):
-        edge_list(tmp_path, "Ulm Kiel 1.5\n", decimal=",")
-    assert edge_list(tmp_path, "Köln; Nord,Bonn,4\n").names == ("Köln; Nord", "Bonn")
-    assert edge_list(tmp_path, '"a;b;c;d",Bonn,4\n').names == ("a;b;c;d", "Bonn")
-    assert edge_list(tmp_path, "Köln, Nord;Bonn;4\n").names == ("Köln, Nord", "Bonn")
-    for wrong in (";", "", None):
-        with pytest.raises(ValueError, match="decimal="):
-            edge_list(tmp_path, "a b 3\n", decimal=wrong)
-
-
-def test_of_several_columns_of_numbers_one_is_named(tmp_path):
-    path = tmp_path / "roads.csv"
-    path.write_text("from,to,km_road,minutes,name\na,b,3,5,x\nb,c,4,6,y\n")
-    with pytest.raises(FormatError, match=r"roads.csv:1: the weights may be any of .*'km_road', 'minutes': name"):
-        sio.read(path)
-    assert sio.read(path, weight="minutes").matrix[0, 1] == 5
-    path.write_text("from,to,name,minutes\na,,,\na,b,x,5\n")
-    assert sio.read(path).matrix[0, 1] == 5  # the only one
-    path.write_text("from,to,toll,distance\na,b,3,5\n")
-    with pytest.raises(FormatError, match="may be any of the columns 'toll', 'distance'"):
-        sio.read(path)  # a usual title is no better than another
 
 
 def test_positions_of_vertices_that_are_no_texts(tmp_path):
@@ -1224,8 +1082,7 @@ def test_unknown_endings_and_misplaced_options(tmp_path):
             sio.read(tmp_path / "x.npy", **more)
     with pytest.raises(FormatError, match="no format is named 'xls'"):
         sio.read(tmp_path / "x.npy", format="xls")
-    with pytest.raises(FormatError, match="no column is named 'time': there are from, to, km"):
-        edge_list(tmp_path, "from,to,km\na,b,1\n", weight="time")
+
     with pytest.raises(FileNotFoundError):
         sio.read(tmp_path / "nothing.csv")
 
@@ -1470,15 +1327,6 @@ def test_a_network_introduces_itself_in_one_line():
     text = repr(load_network("us-flights"))
     assert text == "<Network 'us-flights': 352 vertices with names, labels, positions, float64, in km>"
     assert repr(sio.Network(np.zeros((1, 1)))) == "<Network: 1 vertex, float64>"
-
-
-@pytest.mark.parametrize("ending", ["csv", "tsv", "edges", "mtx", "gr", "json", "npy", "npz"])
-def test_packed_bits_are_written_as_their_matrix(tmp_path, rng, ending):
-    entries = rng.random((40, 40)) < 0.04
-    entries[7] = entries[:, 7] = False
-    sio.write(tmp_path / f"entries.{ending}", entries, "boolean")
-    sio.write(tmp_path / f"packed.{ending}", semiring.pack(entries), "boolean")
-    assert (tmp_path / f"packed.{ending}").read_bytes() == (tmp_path / f"entries.{ending}").read_bytes()
 
 
 def test_a_network_is_no_array():

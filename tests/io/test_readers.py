@@ -101,17 +101,6 @@ def test_the_types_of_gephi(tmp_path):
     assert read(tmp_path, "from,to,type,km\na,b,road,3\n").matrix[0, 1] == 3, "another column of this title"
 
 
-def test_the_first_line_of_konect(tmp_path):
-    body = "% 3 3 3\n1 2 5 1082008561\n2 3\t7\t1082008562\n"
-    assert edges_of(read(tmp_path, "% sym positive\n" + body, "x.txt")) == {
-        ("1", "2"): 5, ("2", "1"): 5, ("2", "3"): 7, ("3", "2"): 7,
-    }  # fmt: skip
-    assert edges_of(read(tmp_path, "% asym positive\n" + body, "x.txt")) == {("1", "2"): 5, ("2", "3"): 7}
-    assert edges_of(read(tmp_path, "% asym unweighted\n1 2\n2 3\n", "x.txt")) == {("1", "2"): 1, ("2", "3"): 1}
-    with pytest.raises(FormatError, match="a bipartite network of KONECT numbers both sides from 1 on"):
-        read(tmp_path, "% bip unweighted\n1 1\n", "x.txt")
-
-
 def test_lines_and_contents_that_are_too_long(tmp_path):
     long = b"a,b," + b"1" * (2 << 20)
     for name, content in (("x.csv", long), ("x.csv.gz", gzip.compress(long)), ("x.gr.gz", gzip.compress(long))):
@@ -153,11 +142,6 @@ def test_files_that_networkx_reads(tmp_path, ending, kind):
         read(tmp_path, "no graph <", f"y.{ending.removesuffix('.gz')}")
 
 
-def test_gml_without_labels(tmp_path):
-    text = "graph [ node [ id 1 ] node [ id 2 ] edge [ source 1 target 2 value 3 ] ]"
-    assert edges_of(read(tmp_path, text, "x.gml")) == {(1, 2): 3, (2, 1): 3}
-
-
 # ------------------------------------------------------------------------------------------- arrays and matrices
 
 
@@ -170,17 +154,6 @@ def test_a_damaged_header_is_the_error_of_the_library_everywhere(tmp_path, funct
     path.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
     with pytest.raises(FormatError, match=r"A\.npy"):
         function(path)
-
-
-def test_matrix_market_of_other_programs(tmp_path):
-    text = "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 2 5D0\n2 1 -.25d-1\n"
-    for content in (text, "\ufeff" + text):
-        assert edges_of(read(tmp_path, content, "x.mtx")) == {(1, 2): 5, (2, 1): -0.025}
-
-
-def test_the_largest_integer_names_no_dtype_that_is_wider(tmp_path):
-    with pytest.raises(FormatError, match="no wider integer dtype exists"):
-        read(tmp_path, f"a,b,{2**63 - 1}\n", dtype="int64")
 
 
 @pytest.mark.parametrize("letter", ["x", "\u202e", "\x1b"])
