@@ -102,6 +102,7 @@ def test_latex_of_a_semiring_is_balanced_and_drawn_by_matplotlib(name):
     assert (r"x^* = " in latex) == (sr.CATALOGUE[name].given_star is not None)
     assert "nan" not in latex
     assert sr.CATALOGUE[name].latex() == latex
+    assert sr.CATALOGUE[name]._repr_latex_() == f"${latex}$"
 
 
 def test_latex_of_domains():

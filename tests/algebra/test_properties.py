@@ -20,9 +20,7 @@ from semiring import blas
 from semiring.algorithms.methods import matrix_methods, method_named
 from semiring.closures import closure
 from semiring.errors import AlgebraError, IntegerOverflowError
-from semiring.kernels import get_backend
 from semiring.kernels.definition import has_unit_star
-from semiring.kernels.engine import make_plan
 from semiring.linalg import matmul
 from semiring.paths import best_paths
 from semiring.testing import (
@@ -223,32 +221,6 @@ def test_a_witness_attains_its_entry_and_none_before_it_does(name, dtype):
             attains = semiring.mul(A[:, k : k + 1], B[k : k + 1]) == C
             first[attains & (semiring.zero_for(dtype) != C)] = k
         np.testing.assert_array_equal(W, first)
-
-    check()
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(("name", "dtype"), PRODUCTS)
-def test_the_fast_backend_is_the_reference(name, dtype):
-    semiring = EVERY[name]
-    plan = make_plan(semiring, dtype)
-    fast, slow = get_backend("cpu"), get_backend("reference")
-    if not fast.supports(semiring, plan.dtype):
-        pytest.skip(f"{name} on {dtype} has the reference backend alone")
-
-    @settings(max_examples=15)
-    @given(operands(semiring, dtype))
-    def check(pair):
-        A, B = pair
-        results = []
-        for backend in (fast, slow):
-            C = np.empty((A.shape[0], B.shape[1]), dtype)
-            backend.multiply(plan, C, np.where(semiring.zero_for(dtype) == A, plan.zero, A), B)
-            results.append(C)
-        if name == "log_plus":
-            np.testing.assert_allclose(*results, rtol=1e-5, atol=1e-6)
-        elif not (semiring.tropical and plan.dtype.kind == "i"):  # there sums with the inner "no path" may differ
-            np.testing.assert_array_equal(*results)
 
     check()
 

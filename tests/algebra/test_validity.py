@@ -11,7 +11,7 @@ import pytest
 import semiring as sr
 from semiring.algebra import DTYPES
 from semiring.blas import gemm
-from semiring.errors import AlgebraError, AlgebraWarning
+from semiring.errors import AlgebraError, AlgebraWarning, DTypeError
 from semiring.kernels.definition import define
 from semiring.kernels.engine import make_plan
 from semiring.kernels.reference import ReferenceBackend
@@ -32,9 +32,15 @@ def test_the_table_has_every_semiring_and_every_dtype():
 
 @pytest.mark.parametrize("name", sorted(ROWS))
 def test_a_row_says_where_the_semiring_is_defined(name):
-    assert tuple(ROWS[name]) == sr.CATALOGUE[name].dtypes
+    semiring = sr.CATALOGUE[name]
+    assert tuple(ROWS[name]) == semiring.dtypes
     for dtype in DTYPES:
-        assert sr.CATALOGUE[name].supports(dtype) == (dtype in ROWS[name])
+        assert semiring.supports(dtype) == (dtype in ROWS[name])
+        if not semiring.supports(dtype):
+            with pytest.raises(DTypeError, match=f"{name} is not defined on {dtype}: .* Use (one of|bool)"):
+                semiring.check_dtype(np.dtype(dtype))
+    assert not semiring.supports("complex128")
+    assert not semiring.supports("datetime64[s]")
 
 
 def test_the_table_of_zeros_and_ones_is_right():

@@ -87,8 +87,6 @@ def test_witness(rng):
         product, witness = sr.matmul(pack(A), pack(B), name, return_witness=True)
         np.testing.assert_array_equal(unpack(product), oracles.product(A, B, name))
         np.testing.assert_array_equal(witness, oracles.witness(A, B, name))
-    with pytest.raises(AlgebraError, match="xor_and has no witnesses"):
-        sr.matmul(pack(A), pack(B), "xor_and", return_witness=True)
 
 
 def test_out_may_be_an_operand(rng):
@@ -108,24 +106,40 @@ def test_views(rng):
     )
 
 
-def test_what_bits_cannot_do():
-    A = pack(np.zeros((2, 3), bool))
-    with pytest.raises(ShapeError, match=r"A is \(2, 3\), B is \(2, 3\): inner sizes 3 and 2 differ"):
-        sr.matmul(A, A, "boolean")
-    with pytest.raises(ShapeError, match="square"):
-        sr.power(A, 2, "boolean")
-    with pytest.raises(ShapeError, match="do not broadcast"):
-        sr.add(A, pack(np.zeros((1, 3), bool)), "boolean")
-    with pytest.raises(ShapeError, match=r"out is \(1, 1\)"):
-        sr.matmul(A, A.T, "boolean", out=BitMatrix.zeros((1, 1)))
-    with pytest.raises(TypeError, match="ndarray"):
-        sr.matmul(A, A.T, "boolean", out=np.zeros((2, 2), bool))
-    with pytest.raises(DTypeError, match="min_plus is not defined on bool"):
-        sr.matmul(A, A.T, "min_plus")
-    with pytest.raises(DTypeError, match="does not hold"):
-        sr.matmul(A, [[0.5], [1.0], [0.0]], "boolean")
-    for wrong in (5, np.nan, 0.5):
-        with pytest.raises(DTypeError, match="which bool does not hold"):
-            sr.blas.gemm(A, A.T, semiring="boolean", alpha=wrong)
-    with pytest.raises(ShapeError, match=r"beta is \(2,\): it must be a scalar"):
-        sr.blas.gemm(A, A.T, A.T, "boolean", beta=[True, False])
+BITS = pack(np.zeros((2, 3), bool))
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "options", "error", "message"),
+    [
+        (
+            sr.matmul,
+            (BITS, BITS, "boolean"),
+            {},
+            ShapeError,
+            r"A is \(2, 3\), B is \(2, 3\): inner sizes 3 and 2 differ",
+        ),
+        (sr.power, (BITS, 2, "boolean"), {}, ShapeError, "square"),
+        (sr.add, (BITS, pack(np.zeros((1, 3), bool)), "boolean"), {}, ShapeError, "do not broadcast"),
+        (sr.matmul, (BITS, BITS.T, "boolean"), {"out": BitMatrix.zeros((1, 1))}, ShapeError, r"out is \(1, 1\)"),
+        (sr.matmul, (BITS, BITS.T, "boolean"), {"out": np.zeros((2, 2), bool)}, TypeError, "ndarray"),
+        (sr.matmul, (BITS, BITS.T, "min_plus"), {}, DTypeError, "min_plus is not defined on bool"),
+        (sr.matmul, (BITS, [[0.5], [1.0], [0.0]], "boolean"), {}, DTypeError, "does not hold"),
+        *(
+            (sr.blas.gemm, (BITS, BITS.T, None, "boolean"), {"alpha": wrong}, DTypeError, "which bool does not hold")
+            for wrong in (5, np.nan, 0.5)
+        ),
+        (
+            sr.blas.gemm,
+            (BITS, BITS.T, BITS, "boolean"),
+            {"beta": [True, False]},
+            ShapeError,
+            r"beta is \(2,\): it must",
+        ),
+        (sr.blas.gemm, (BITS, BITS.T, BITS, "boolean"), {}, ValueError, "C is given, but no beta: pass beta=True"),
+        (sr.matmul, (BITS, BITS.T, "xor_and"), {"return_witness": True}, AlgebraError, "xor_and has no witnesses"),
+    ],
+)
+def test_what_bits_cannot_do(function, arguments, options, error, message):
+    with pytest.raises(error, match=message):
+        function(*arguments, **options)

@@ -180,36 +180,37 @@ def test_bfloat16_is_computed_in_float32_and_rounded_once(rng):
         assert torch.equal(found, wide)
     C, W = sr.matmul(A, B, return_witness=True)
     assert torch.equal(C, sr.matmul(A, B))
+    assert sr.closure(torch.ones(3, 3, dtype=torch.bfloat16)).dtype == torch.bfloat16
     assert torch.equal(W, sr.matmul(A.float(), B.float(), return_witness=True)[1])
 
 
-def test_errors_name_what_is_wrong(rng):
-    A, x, w = rng.random((4, 3, 3)), rng.random(3), rng.random((4, 3))
-    with pytest.raises(ShapeError, match=r"As is \(4, 3, 2\).*square"):
-        sr.scan(A[..., :2], x)
-    with pytest.raises(ShapeError, match=r"x is \(2,\)"):
-        sr.scan(A, x[:2])
-    with pytest.raises(ShapeError, match="As has 4, weights has 3"):
-        sr.multi_dot(A, x, weights=w[:3])
-    with pytest.raises(ShapeError, match="do not broadcast"):
-        sr.multi_dot(A, rng.random((5, 3)), weights=rng.random((4, 2, 3)))
-    with pytest.raises(ValueError, match="the number of steps is not known"):
-        sr.multi_dot(A[0], x)
-    with pytest.raises(ValueError, match="at least 0"):
-        sr.multi_dot(A[0], x, steps=-1)
-    with pytest.raises(TypeError, match="the number of steps is an integer"):
-        sr.multi_dot(A[0], x, steps=1.5)
-    with pytest.raises(ValueError, match="lengths are 0 to 4, the number of steps, and these reach from 0 to 5"):
-        sr.multi_dot(A, rng.random((2, 3)), lengths=[0, 5])
-    with pytest.raises(DTypeError, match="float64"):
-        sr.multi_dot(A, x, lengths=1.5)
-    with pytest.raises(AlgebraError, match="log_plus has no witnesses"):
-        sr.multi_dot(A, x, "log_plus", return_witness=True)
-    with pytest.raises(TypeError, match="pass the states before the first step"):
-        sr.multi_dot(A, None, return_witness=True)
-    w[1, 2] = np.nan
-    with pytest.raises(DomainError, match=r"weights\[1, 2\] is nan"):
-        sr.multi_dot(A, x, weights=w)
+STEPS, START, WEIGHTS = np.ones((4, 3, 3)), np.ones(3), np.ones((4, 3))
+NAN = np.where(np.arange(12).reshape(4, 3) == 5, np.nan, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "error", "message"),
+    [
+        ((STEPS[..., :2], START), {}, ShapeError, r"As is \(4, 3, 2\).*square"),
+        ((STEPS, START[:2]), {}, ShapeError, r"x is \(2,\)"),
+        ((STEPS, START), {"weights": WEIGHTS[:3]}, ShapeError, "As has 4, weights has 3"),
+        ((STEPS, np.ones((5, 3))), {"weights": np.ones((4, 2, 3))}, ShapeError, "do not broadcast"),
+        ((STEPS[0], START), {}, ValueError, "the number of steps is not known"),
+        ((STEPS[0], START), {"steps": -1}, ValueError, "at least 0"),
+        ((STEPS[0], START), {"steps": 1.5}, TypeError, "the number of steps is an integer"),
+        ((STEPS, np.ones((2, 3))), {"lengths": [0, 5]}, ValueError, "lengths are 0 to 4, .* these reach from 0 to 5"),
+        ((STEPS, START), {"lengths": 1.5}, DTypeError, "float64"),
+        ((STEPS, START, "log_plus"), {"return_witness": True}, AlgebraError, "log_plus has no witnesses"),
+        ((STEPS, None), {"return_witness": True}, TypeError, "pass the states before the first step"),
+        ((STEPS, START), {"weights": NAN}, DomainError, r"weights\[1, 2\] is nan"),
+    ],
+)
+def test_errors_name_what_is_wrong(arguments, options, error, message):
+    with pytest.raises(error, match=message):
+        sr.multi_dot(*arguments, **options)
+    if "return_witness" not in options:
+        with pytest.raises(error, match=message):
+            sr.scan(*arguments, **options)
 
 
 def test_lists_of_integers_keep_their_dtype():

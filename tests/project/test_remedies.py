@@ -90,14 +90,6 @@ def test_what_is_missing_is_installed_from_a_clone():
 
 
 @pytest.mark.full
-def test_bfloat16_tensors_of_the_host_are_taken():
-    torch = pytest.importorskip("torch")
-    ones = torch.ones(3, 3, dtype=torch.bfloat16)
-    assert sr.closure(ones).dtype == sr.matmul(ones, ones).dtype == torch.bfloat16
-    assert sr.closure(ones.float()).dtype == torch.float32
-
-
-@pytest.mark.full
 def test_reachability_finds_no_predecessors_unless_asked_to():
     A = np.triu(np.ones((50, 50), bool), 1)
     P = sr.transitive_closure(A)
