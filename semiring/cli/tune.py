@@ -9,9 +9,8 @@ from datetime import UTC, datetime
 from semiring.cli.common import Report
 from semiring.errors import SemiringError
 from semiring.kernels.cpu.codegen.target import host
-from semiring.kernels.machines import cpu_machine
+from semiring.kernels.machines import cpu_machine, machine_file, write_machine_file
 from semiring.kernels.machines.tuning import Step, tune
-from semiring.kernels.machines.user_file import machine_file, write_machine_file
 from semiring.threads import get_threads
 
 __all__ = ["run"]

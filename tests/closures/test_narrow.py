@@ -17,7 +17,7 @@ from semiring.algorithms.narrow_integers import find_narrow_dtype
 from semiring.arrays import parts
 from semiring.closures import closure, closure_with_predecessors
 from semiring.errors import DomainError
-from semiring.kernels.machines import h200
+from semiring.kernels.machines import tables
 from semiring.testing import check_predecessors
 
 INT16, INT32 = (1 << 14) - 2, (1 << 30) - 2  # the greatest distances that these dtypes hold
@@ -30,7 +30,7 @@ def small(monkeypatch):
     with install_stand_in(monkeypatch):
         for speed, dtypes in (("_CLOSURES", ["int16"]), ("_OF_8_BYTES", ["int16", "int32"])):
             always = tuple((name, 0) for name in dtypes)
-            monkeypatch.setattr(h200, speed, replace(getattr(h200, speed), narrow=always))
+            monkeypatch.setattr(tables, speed, replace(getattr(tables, speed), narrow=always))
         monkeypatch.setattr(parts, "_PIECE_ON_DEVICE", 64)
         monkeypatch.setattr(parts, "_ROWS_ON_DEVICE", 8)
         yield

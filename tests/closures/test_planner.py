@@ -47,7 +47,7 @@ from semiring.errors import (
 )
 from semiring.kernels import get_backend
 from semiring.kernels.cpu import CpuBackend
-from semiring.kernels.machines import h200
+from semiring.kernels.machines import tables
 
 INF = float("inf")
 PACKAGE = str(Path(sr.__file__).parent)
@@ -278,7 +278,7 @@ def narrowing_device(monkeypatch):
     with install_stand_in(monkeypatch), monkeypatch.context() as patch:
         for speed, dtypes in (("_CLOSURES", ["int16"]), ("_OF_8_BYTES", ["int16", "int32"])):
             always = tuple((name, 0) for name in dtypes)
-            patch.setattr(h200, speed, replace(getattr(h200, speed), narrow=always))
+            patch.setattr(tables, speed, replace(getattr(tables, speed), narrow=always))
         yield
 
 

@@ -16,18 +16,9 @@ import semiring as sr
 from semiring.cli import main
 from semiring.kernels import machines
 from semiring.kernels.cpu.codegen.target import Target, host
-from semiring.kernels.machines import (
-    cpu_machine,
-    cpu_speed,
-    generic,
-    granite_rapids,
-    override_speed,
-    table_for,
-    user_file,
-    zen4,
-    zen5,
-)
+from semiring.kernels.machines import cpu_machine, cpu_speed, override_speed, table_for
 from semiring.kernels.machines.speed_data import ClosureSpeed, CpuSpeed, TileShape
+from semiring.kernels.machines.tables import BY_VECTORS, PROCESSORS
 
 _AVX512 = "+fma,+avx2,+avx512f,+avx512bw,+avx512vl,+avx512dq"
 
@@ -101,11 +92,11 @@ def test_no_speed_datum_changes_a_bit(semiring):
 
 
 def test_the_tables_are_valid():
-    for (vector_bytes, registers), speed in generic.SPEEDS.items():
+    for (vector_bytes, registers), speed in BY_VECTORS.items():
         assert speed.is_valid(vector_bytes, registers)
-    for table in (granite_rapids, zen4, zen5):
-        assert table.SPEED.is_valid(64, 32)
-        assert not table.SPEED.is_valid(32, 16)  # a tile of 24 vectors
+    for table in PROCESSORS:
+        assert table.speed.is_valid(64, 32)
+        assert not table.speed.is_valid(32, 16)  # a tile of 24 vectors
 
 
 @pytest.mark.parametrize(
@@ -126,7 +117,7 @@ def test_the_tables_are_valid():
     ],
 )
 def test_invalid_data(change):
-    assert not replace(zen4.SPEED, **change).is_valid(64, 32)
+    assert not replace(PROCESSORS[-1].speed, **change).is_valid(64, 32)
 
 
 @pytest.mark.parametrize("change", [{"rows": 8}, {"rows": 0}, {"vector_bytes": 48}, {"vectors": 9}])
@@ -174,7 +165,7 @@ def test_arm_has_data():
 
 def test_what_was_written_is_read(folder):
     speed = replace(cpu_speed(), tasks=7)
-    user_file.write_machine_file(folder / "machine.json", host(), "2026-01-02", speed)
+    machines.write_machine_file(folder / "machine.json", host(), "2026-01-02", speed)
     cpu_machine.cache_clear()
     machine = cpu_machine()
     assert (machine.speed, machine.measurement_day, machine.source) == (
@@ -210,7 +201,7 @@ def _change_cpu(text, **numbers):
 )
 def test_a_broken_or_foreign_file_is_ignored_with_one_line(folder, caplog, spoil, reason):
     path = folder / "machine.json"
-    user_file.write_machine_file(path, host(), "2026-01-02", replace(cpu_speed(), tasks=7))
+    machines.write_machine_file(path, host(), "2026-01-02", replace(cpu_speed(), tasks=7))
     path.write_text(spoil(path.read_text("utf-8")), "utf-8")
     cpu_machine.cache_clear()
     with caplog.at_level(logging.WARNING, "semiring"):
@@ -243,13 +234,13 @@ def test_the_configuration_folder(monkeypatch, platform, environment, expected):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("platformdirs.PlatformDirs", platform)
-    assert user_file.config_folder().as_posix() == expected
+    assert machines.config_folder().as_posix() == expected
 
 
 def test_an_empty_folder_name_means_no_file(monkeypatch):
     monkeypatch.setenv("SEMIRING_CONFIG_DIR", "")
-    assert user_file.machine_file() is None
-    assert user_file.read_machine_file(host()) is None
+    assert machines.machine_file() is None
+    assert machines.read_machine_file(host()) is None
 
 
 # ------------------------------------------------------------------------------------------------------ the command

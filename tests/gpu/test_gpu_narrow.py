@@ -11,7 +11,7 @@ import pytest
 import semiring as sr
 from semiring.closures import closure, closure_with_predecessors
 from semiring.kernels.cuda.entries.entry_passes import largest_whole
-from semiring.kernels.machines import h200
+from semiring.kernels.machines import tables
 from semiring.testing import check_predecessors
 
 pytestmark = pytest.mark.gpu
@@ -36,7 +36,7 @@ def test_whole_numbers_in_narrower_integers(rng, cupy, monkeypatch, dtype, name)
     """The results are bitwise identical, in a new array and in place."""
     for speed, dtypes in (("_CLOSURES", ["int16"]), ("_OF_8_BYTES", ["int16", "int32"])):
         always = tuple((inner, 0) for inner in dtypes)
-        monkeypatch.setattr(h200, speed, replace(getattr(h200, speed), narrow=always))
+        monkeypatch.setattr(tables, speed, replace(getattr(tables, speed), narrow=always))
     sign, none = 1 if name == "min_plus" else -1, oracles.zero(name, np.dtype(dtype))
     for n, heaviest in ((130, 100), (700, 100), (300, 100_000)):
         A = np.full((n, n), none, dtype)
