@@ -14,7 +14,7 @@ import pytest
 
 import semiring as sr
 from semiring.kernels import code_store
-from semiring.kernels.cpu.codegen import cache, native
+from semiring.kernels.cpu.codegen import jit, native
 from semiring.kernels.definition import define
 from semiring.kernels.engine import make_plan
 
@@ -122,51 +122,51 @@ def test_no_cache_at_all(tmp_path):
 @pytest.mark.parametrize("error", [PermissionError, OSError(28, "No space left on device")])
 def test_errors_of_the_file_system_are_misses(error, tmp_path, monkeypatch):
     monkeypatch.setenv("SEMIRING_CACHE_DIR", str(tmp_path))
-    cache.save(MODULES, "key", {"a": 1})
-    assert cache.load(MODULES, "key", lambda state: state) == {"a": 1}
+    jit.save_entry(MODULES, "key", {"a": 1})
+    assert jit.load_entry(MODULES, "key", lambda state: state) == {"a": 1}
 
     def fail(*args, **options):
         raise error
 
     with monkeypatch.context() as broken:
         broken.setattr(os, "replace", fail)
-        cache.save(MODULES, "other", {"b": 2})
-    assert cache.load(MODULES, "other", lambda state: state) is None
+        jit.save_entry(MODULES, "other", {"b": 2})
+    assert jit.load_entry(MODULES, "other", lambda state: state) is None
     assert not list(tmp_path.glob("*.part"))
     with monkeypatch.context() as broken:
         broken.setattr(os, "open", fail)
         broken.setattr(Path, "read_bytes", fail)
-        assert cache.load(MODULES, "key", lambda state: state) is None
+        assert jit.load_entry(MODULES, "key", lambda state: state) is None
 
 
 def test_a_state_that_cannot_be_rebuilt_is_a_miss(tmp_path, monkeypatch):
     monkeypatch.setenv("SEMIRING_CACHE_DIR", str(tmp_path))
-    cache.save(MODULES, "key", 1)
+    jit.save_entry(MODULES, "key", 1)
 
     def fail(state):
         raise RuntimeError("another version of Numba")
 
-    assert cache.load(MODULES, "key", fail) is None
+    assert jit.load_entry(MODULES, "key", fail) is None
 
 
 def test_the_folder_follows_the_environment(tmp_path, monkeypatch):
     monkeypatch.delenv("SEMIRING_CACHE_DIR", raising=False)
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "numba"))
-    assert cache.cache_folder() == tmp_path / "numba" / "semiring"
+    assert code_store.cache_folder() == tmp_path / "numba" / "semiring"
     monkeypatch.setenv("SEMIRING_CACHE_DIR", str(tmp_path / "own"))
-    assert cache.cache_folder() == tmp_path / "own"
+    assert code_store.cache_folder() == tmp_path / "own"
     monkeypatch.setenv("SEMIRING_CACHE_DIR", "")
-    assert cache.cache_folder() is None
+    assert code_store.cache_folder() is None
     monkeypatch.delenv("SEMIRING_CACHE_DIR")
     monkeypatch.delenv("NUMBA_CACHE_DIR")
     monkeypatch.setattr("platformdirs.PlatformDirs", platformdirs.unix.Unix)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert cache.cache_folder() == tmp_path / "xdg" / "semiring"
+    assert code_store.cache_folder() == tmp_path / "xdg" / "semiring"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", "/home/me")
-    assert cache.cache_folder() == Path("/home/me/.cache/semiring")
+    assert code_store.cache_folder() == Path("/home/me/.cache/semiring")
     monkeypatch.setattr("platformdirs.PlatformDirs", platformdirs.macos.MacOS)
-    assert cache.cache_folder() == Path("/home/me/Library/Caches/semiring")
+    assert code_store.cache_folder() == Path("/home/me/Library/Caches/semiring")
 
 
 def test_without_a_home_folder_nothing_is_kept(monkeypatch):
@@ -178,7 +178,7 @@ def test_without_a_home_folder_nothing_is_kept(monkeypatch):
 
     monkeypatch.setattr("platformdirs.PlatformDirs", Homeless)
     with pytest.raises(RuntimeError, match="no home folder"):
-        cache.cache_folder()
+        code_store.cache_folder()
     assert not code_store.is_enabled()
 
 

@@ -25,8 +25,7 @@ from numba.extending import _Intrinsic
 import semiring as sr
 from semiring.kernels import code_store, sources
 from semiring.kernels.cpu import bit_loops as bits
-from semiring.kernels.cpu.closing.eliminate import build_eliminate
-from semiring.kernels.cpu.codegen import cache as kept
+from semiring.kernels.cpu.closing.pivot_loops import build_eliminate
 from semiring.kernels.cpu.codegen import jit, native
 from semiring.kernels.cpu.codegen.target import host
 from semiring.kernels.cpu.elimination.gathered_rows import build_fold
@@ -42,7 +41,7 @@ FOLDER = Path(sr.__file__).parent
 PACKAGES = ("semiring.kernels.cpu", "semiring.kernels.graphs")
 
 #: Modules that the code of kernels names, and that no kernel is made of: errors, and what keeps and reports kernels.
-NOT_COMPILED = {"semiring.errors", "semiring.logs", "semiring.kernels.cpu.codegen.cache"}
+NOT_COMPILED = {"semiring.errors", "semiring.logs", "semiring.kernels.code_store", "semiring.kernels.sources"}
 
 
 def modules_of_loops():
@@ -77,7 +76,7 @@ def kernels():
         for value in vars(module).values():
             if isinstance(value, Dispatcher) and value.py_func.__module__ == module.__name__:
                 cached = isinstance(value._cache, jit.KernelCache)
-                # the remaining ones are called by loops, or kept by `entries.entry`
+                # the remaining ones are called by loops, or kept by `compile_entry_point`
                 own = value._cache if cached else jit.KernelCache("", module.__name__)
                 found[value.py_func] = own.modules
     for function in (bits._multiply, bits._eliminate, macro_kernel.copy_block, macro_kernel.block_product):
@@ -223,7 +222,6 @@ def test_every_module_with_kernels_is_walked():
         "codegen.exponential_sums",
         "codegen.lowering",
         "codegen.scalars",
-        "codegen.elementary",
     ):
         assert f"semiring.kernels.cpu.{name}" in found
     assert {"semiring.algebra.expressions.tree", "semiring.kernels.graphs.vector_intrinsics"} <= found
@@ -393,35 +391,35 @@ def test_a_constant_of_a_module_outside_changes_the_keys_that_hold_it(copy, monk
 
 def test_versions_and_the_processor_are_part_of_keys(copy, monkeypatch):
     modules = ("semiring.kernels.cpu.product.macro_kernel",)
-    before = kept.fingerprint(modules)
-    monkeypatch.setattr(kept, "_versions", lambda: ("another",))
-    assert kept.fingerprint(modules) != before
+    before = jit.fingerprint(modules)
+    monkeypatch.setattr(jit, "_versions", lambda: ("another",))
+    assert jit.fingerprint(modules) != before
 
 
 def test_a_source_that_is_newer_than_the_code_that_runs_has_no_key(copy, monkeypatch):
     edited = copy / "kernels" / "cpu" / "codegen" / "lowering.py"
     modules, other = ("semiring.kernels.cpu.product.micro_kernel",), ("semiring.kernels.cpu.product.macro_kernel",)
     monkeypatch.setattr(sources, "LOAD_TIME", os.stat(edited).st_ctime + 5)
-    assert kept.fingerprint(modules)
+    assert jit.fingerprint(modules)
     os.utime(edited, (sources.LOAD_TIME + 1,) * 2)
     forget()
-    assert kept.fingerprint(modules) is None
-    assert kept.fingerprint(other)
-    kept.save(modules, "key", 1)
-    assert not kept.has_entry(modules, "key")
-    assert kept.load(modules, "key", int) is None
+    assert jit.fingerprint(modules) is None
+    assert jit.fingerprint(other)
+    jit.save_entry(modules, "key", 1)
+    assert not jit.has_entry(modules, "key")
+    assert jit.load_entry(modules, "key", int) is None
 
 
 def test_a_source_that_cannot_be_read_has_no_key(copy):
     (copy / "kernels" / "cpu" / "codegen" / "lowering.py").write_text("not Python(")
     forget()
-    assert kept.fingerprint(("semiring.kernels.cpu.product.micro_kernel",)) is None
-    assert kept.fingerprint(("no_such_module_anywhere",)) is None
+    assert jit.fingerprint(("semiring.kernels.cpu.product.micro_kernel",)) is None
+    assert jit.fingerprint(("no_such_module_anywhere",)) is None
 
 
 def test_nothing_is_read_where_nothing_is_kept(copy, monkeypatch):
     monkeypatch.setenv("SEMIRING_CACHE_DIR", "")
-    assert kept.fingerprint(("semiring.kernels.cpu.product.micro_kernel",)) is None
+    assert jit.fingerprint(("semiring.kernels.cpu.product.micro_kernel",)) is None
     assert sources._source.cache_info().currsize == 0
 
 
@@ -454,13 +452,13 @@ import numpy as np
 import semiring as sr
 from semiring.kernels import sources
 from semiring.kernels.cpu import CpuBackend, first_calls
-from semiring.kernels.cpu.codegen import cache
+from semiring.kernels.cpu.codegen import jit
 from semiring.kernels.engine import make_plan
 
 assert sr.__file__.startswith(sys.argv[1])
 first_calls.SECONDS = 0
 compiled, called = [], {}
-load, save = cache.load, cache.save
+load, save = jit.load_entry, jit.save_entry
 
 def loaded(modules, key, rebuild):
     found = load(modules, key, rebuild)
@@ -476,7 +474,7 @@ def saved(modules, key, state):
     outside = {name for name in called[key] if name.startswith("semiring")} - set(sources.find_sources(modules))
     assert outside <= {"semiring.errors", "semiring.logs", "semiring.profiling", "semiring.terminal"}, outside
 
-cache.load, cache.save = loaded, saved
+jit.load_entry, jit.save_entry = loaded, saved
 A = np.array([[0, 5], [1, 2]], np.float32)
 C = np.empty_like(A)
 plan = make_plan(sr.min_plus, "float32")

@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 from semiring.algebra.catalogue import adds_exponentials
 from semiring.errors import no_star
 from semiring.kernels.contract import KernelPlan
-from semiring.kernels.cpu.closing import row_parallel
-from semiring.kernels.cpu.closing.eliminate import build_eliminate
-from semiring.kernels.cpu.closing.pivot_loops import CLOSING_WORDS, PIVOTS
-from semiring.kernels.cpu.codegen.entry_points import block_product, copy_block, entry, update_rows
+from semiring.kernels.cpu.closing import pivot_loops, row_parallel
+from semiring.kernels.cpu.closing.pivot_loops import CLOSING_WORDS, PIVOTS, build_eliminate
+from semiring.kernels.cpu.codegen.jit import compile_callback, compile_entry_point, unsigned_type
 from semiring.kernels.cpu.codegen.lowering import instructions
 from semiring.kernels.cpu.codegen.memory_intrinsics import LANE_BYTES
 from semiring.kernels.cpu.codegen.native import compile_native, is_compiled
 from semiring.kernels.cpu.codegen.target import Target, host
 from semiring.kernels.cpu.elimination.gathered_rows import folds_for
 from semiring.kernels.cpu.first_calls import FirstCalls
+from semiring.kernels.cpu.product import macro_kernel
 from semiring.kernels.cpu.product.macro_kernel import FULL, HEAD, SHAPE_WORDS, WORDS, ProductShape
 from semiring.kernels.cpu.product.matvec import build_dots, build_updates, matrix_vector
 from semiring.kernels.cpu.product.micro_kernel import build_tile
@@ -291,15 +291,16 @@ class Kernels:
 
     @cached_property
     def _product_entry(self) -> Any:
-        return entry("product", self.size)
+        return compile_entry_point(macro_kernel.product, self.size)
 
     @cached_property
     def _products_entry(self) -> Any:
-        return entry("products", self.size)
+        return compile_entry_point(macro_kernel.products, self.size)
 
     @cached_property
     def _block_product_address(self) -> int:
-        return block_product(self.size)
+        function = macro_kernel.block_product(unsigned_type(self.size))
+        return compile_callback(f"block_product {self.size}", function)
 
     @cached_property
     def _tile_address(self) -> int:
@@ -436,7 +437,8 @@ class Kernels:
             A[...] = wide
             return failed_pivot
         n, elimination = A.shape[0], self._elimination
-        loop, round_ = entry("close_pivots_by_rows", self.size), max(1, ROUND_PAIRS // (n * n))
+        loop = compile_entry_point(row_parallel.close_pivots_by_rows, self.size)
+        round_ = max(1, ROUND_PAIRS // (n * n))
         copy, piece = np.empty(n, A.dtype), self.block_workspace.take_piece(self.block_columns * self.size)
         rows = -(-n // MAX_BLOCKS) if dynamic else -(-n // threads)
         blocks = _row_blocks(n, rows)
@@ -475,7 +477,7 @@ class Kernels:
         """Return a job of `row_parallel` with factors of A and rows of B, and the objects that must live as long."""
         folds, scratch = folds_for(self.plan, count), np.empty((threads, _ALIGNMENT), np.uint8)
         job = _new_job(blocks, [scratch.ctypes.data + _ALIGNMENT * member for member in range(threads)])
-        job[0] = update_rows()
+        job[0] = compile_callback("update_rows", row_parallel.update_rows)
         words = row_parallel.RowJob(
             fold=folds.left,
             ordinals=folds.ordinals.ctypes.data,
@@ -509,11 +511,11 @@ class Kernels:
 
     @cached_property
     def _close_entry(self) -> Any:
-        return entry("close", self.size)
+        return compile_entry_point(pivot_loops.close, self.size)
 
     @cached_property
     def _close_each_entry(self) -> Any:
-        return entry("close_each", self.size)
+        return compile_entry_point(pivot_loops.close_each, self.size)
 
     @cached_property
     def _elimination(self) -> _NativeElimination:
@@ -559,7 +561,8 @@ def copy_matrix(source: Array, out: Array, threads: int) -> None:
     parts = min(m, threads)
     blocks = [(m * part // parts, m * (part + 1) // parts, 0, n * source.itemsize) for part in range(parts)]
     job = _new_job(np.array(blocks, np.int64), [0] * parts)
-    job[:5] = copy_block(), out.ctypes.data, out.strides[0], source.ctypes.data, source.strides[0]
+    address = compile_callback("copy_block", macro_kernel.copy_block)
+    job[:5] = address, out.ctypes.data, out.strides[0], source.ctypes.data, source.strides[0]
     run_blocks(job, parts, parts)
 
 

@@ -1,4 +1,7 @@
-"""The loops of a closure of one block: some pivots at a time, around the native elimination and the micro-kernel.
+"""The closure of one block: the loops over its pivots, and the native elimination that they call.
+
+Sources: Lehmann, "Algebraic structures for transitive closure", Theoretical Computer Science 4 (1977); Floyd and
+Warshall if ⊕ is idempotent.
 
 The loops are compiled once for each size of an element. They use the packing and the jobs of
 `semiring.kernels.cpu.product.macro_kernel` and write the words of C. Five words follow the words of a product:
@@ -8,6 +11,13 @@ The loops are compiled once for each size of an element. They use the packing an
     PIVOTS_AT_A_TIME    the pivots that it eliminates at a time
     ONE                 the bits of 1̄
     IDEMPOTENT          1 if ⊕ is idempotent, else 0
+
+The elimination of some pivots, one after the other, has a C interface of 64-bit integers, strides in bytes:
+
+    eliminate(n, a, a_row) -> the first pivot without a star, or -1
+
+The block is (n, n). Its rows are padded to a group of vectors, which are read and written too. The pivot's row is kept
+in registers. ``a`` is aligned to vectors.
 """
 
 from __future__ import annotations
@@ -15,10 +25,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import llvmlite.ir as ir
 import numba
 
+from semiring.kernels.cpu.codegen.lowering import Operand, lower
 from semiring.kernels.cpu.codegen.memory_intrinsics import LANE_BYTES, address, close3, fetch, put
-from semiring.kernels.cpu.codegen.numba_internals import OUTER, PART
+from semiring.kernels.cpu.codegen.numba_internals import OUTER, PART, for_range
+from semiring.kernels.cpu.codegen.target import Target
+from semiring.kernels.cpu.codegen.vector import I1, I32, I64, Value
 from semiring.kernels.cpu.product.macro_kernel import (
     C_COLUMN,
     C_ROW,
@@ -32,8 +46,10 @@ from semiring.kernels.cpu.product.macro_kernel import (
     tiles_in_row,
     word,
 )
+from semiring.kernels.cpu.product.micro_kernel import NativeBuilder
+from semiring.kernels.definition import KernelDefinition
 
-__all__ = ["CLOSING_WORDS", "PADDED", "PIVOTS", "PIVOTS_AT_A_TIME", "close", "close_each"]
+__all__ = ["CLOSING_WORDS", "PADDED", "PIVOTS", "PIVOTS_AT_A_TIME", "build_eliminate", "close", "close_each"]
 
 Array = Any  # inside a kernel: Numba's own types
 
@@ -42,6 +58,8 @@ PIVOTS = 24
 
 ELIMINATE, PADDED, PIVOTS_AT_A_TIME, ONE, IDEMPOTENT = range(WORDS, WORDS + 5)
 CLOSING_WORDS = WORDS + 5
+
+ELIMINATE_ARGUMENTS = ("n", "a", "a_row")
 
 _inner: Callable[[Callable[..., Any]], Any] = numba.njit(**PART)
 _outer: Callable[[Callable[..., Any]], Any] = numba.njit(**OUTER)
@@ -152,3 +170,80 @@ def multiply_rows(
             *(job, steps, packed + i * steps * unit, steps * unit, unit, panel, c + i * row, 0, min(rows, m - i), n),
             *(zero, size, load, 0, corner, 0, steps),
         )
+
+
+# ---------------------------------------------------------------------------------------------- the native elimination
+
+
+def build_eliminate(module: Any, name: str, definition: KernelDefinition, target: Target, group: int) -> None:
+    """Add the function to an LLVM module, for rows of ``group`` vectors.
+
+    The definition must have a star.
+    """
+    _EliminationBuilder(module, name, definition, target, group).build()
+
+
+class _EliminationBuilder(NativeBuilder):
+    def __init__(self, module: Any, name: str, definition: KernelDefinition, target: Target, group: int) -> None:
+        super().__init__(module, name, ELIMINATE_ARGUMENTS, definition, target, result=I64)
+        self.group = group
+
+    def build(self) -> None:
+        b, n = self.builder, self.arguments["n"]
+        _ = self.pair.one
+        with for_range(b, n) as pivots:
+            k = pivots.index
+            corner = self.element_address("a", k, k)
+            pivot = self.vectors.splat(self.load(corner, self.element.ir, self.element.size))
+            self.emit_divergence_exit(pivot, k)
+            star = self.lower_unary(self.definition.star, pivot)
+            row = self.update_pivot_row(k, star, corner)
+            with for_range(b, n) as rows, b.if_then(b.icmp_signed("!=", rows.index, k)):
+                self.update_row(rows.index, k, row)
+        b.ret(ir.Constant(I64, -1))
+
+    def lower_unary(self, expression: Any, x: Value) -> Value:
+        return lower(self.vectors, self.target, expression, {"x": Operand(x)}).value
+
+    def emit_divergence_exit(self, pivot: Value, k: Value) -> None:
+        """Emit the code that returns k if the pivot has no star."""
+        if self.definition.divergence is None:
+            return
+        truth = self.lower_unary(self.definition.divergence, pivot)
+        if truth.type != ir.VectorType(I1, self.vectors.lanes):
+            return
+        with self.builder.if_then(self.builder.extract_element(truth, ir.Constant(I32, 0)), likely=False):
+            self.builder.ret(k)
+
+    def update_pivot_row(self, k: Value, star: Value, corner: Value) -> list[Value]:
+        """Replace row k by star ⊗ row k, and its diagonal entry by the star, and return the row."""
+        for column in self.columns:
+            address, old = self.load_vector(k, column)
+            product = self.pair.product(star, old)
+            new = self.pair.sum(old, product) if self.definition.idempotent else product.value
+            self.store(new, address, self.target.vector_bytes)
+        self.store(self.builder.extract_element(star, ir.Constant(I32, 0)), corner, self.element.size)
+        return [self.load_vector(k, column)[1] for column in self.columns]
+
+    def update_row(self, i: Value, k: Value, row: list[Value]) -> None:
+        """Replace row i by row i ⊕ A[i, k] ⊗ row k.
+
+        Its entry in column k starts from 0̄ unless ⊕ is idempotent.
+        """
+        address = self.element_address("a", i, k)
+        scalar = self.load(address, self.element.ir, self.element.size)
+        factor = self.vectors.splat(scalar)
+        if not self.definition.idempotent:
+            self.store(self.element.constant(self.definition.zero.leaf), address, self.element.size)
+        for vector, column in zip(row, self.columns, strict=True):
+            target, old = self.load_vector(i, column)
+            self.store(self.pair.accumulate(old, factor, vector), target, self.target.vector_bytes)
+
+    @property
+    def columns(self) -> list[Value]:
+        """The first columns of the vectors of a row."""
+        return [ir.Constant(I64, n * self.vectors.lanes) for n in range(self.group)]
+
+    def load_vector(self, i: Value, column: Value) -> tuple[Value, Value]:
+        address = self.element_address("a", i, column)
+        return address, self.load(address, self.vectors.type, self.target.vector_bytes)

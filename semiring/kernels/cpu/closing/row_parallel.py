@@ -4,7 +4,7 @@ This is algorithm 3 of "Parallelization of the Floyd-Warshall algorithm". For ev
 that all threads read it in a single place. Then any free thread updates one row at a time (``schedule(dynamic)``), or
 each thread updates its own rows (``schedule(static)``). The threads are those of the library
 (`semiring.kernels.cpu.thread_team`), so that a barrier costs no thread. The native function of
-`semiring.kernels.cpu.elimination.gathered_rows` updates a row, and `semiring.kernels.cpu.closing.eliminate` computes
+`semiring.kernels.cpu.elimination.gathered_rows` updates a row, and `semiring.kernels.cpu.closing.pivot_loops` computes
 the star of a pivot. So one compiled loop serves every semiring and every dtype of one size.
 
 For a ⊕ that is not idempotent the entry in the pivot's column starts from 0̄, as in every elimination. The plain

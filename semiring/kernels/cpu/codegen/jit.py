@@ -1,26 +1,80 @@
-"""Numba functions as kernels: one signature, called without dispatch, stored by `codegen.cache`."""
+"""Numba functions as kernels: one signature, called without dispatch, stored on disk (`semiring.kernels.code_store`).
+
+The name of an entry on disk holds a hash of four things. They are the kernel's definition, the code of its modules
+(`semiring.kernels.sources`), the versions of Numba, llvmlite, NumPy and Python, and the CPU.
+"""
 
 from __future__ import annotations
 
 import inspect
+import os
+import sys
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
+import llvmlite
+import numba
+import numpy as np
 from numba import njit, types
 
-from semiring.kernels.cpu.codegen import cache
+from semiring.kernels import code_store, sources
 from semiring.kernels.cpu.codegen.numba_internals import (
     OUTER,
     DispatcherCache,
+    callback,
     entry_point,
     get_cache,
     rebuild_result,
     result_state,
     set_cache,
 )
+from semiring.kernels.cpu.codegen.target import host
 from semiring.logs import Compilation
 
-__all__ = ["KernelCache", "cache_on_disk", "compile_entry_point", "kernel"]
+__all__ = [
+    "KernelCache",
+    "cache_on_disk",
+    "compile_callback",
+    "compile_entry_point",
+    "fingerprint",
+    "has_entry",
+    "kernel",
+    "load_entry",
+    "save_entry",
+    "unsigned_type",
+]
+
+Modules = tuple[str, ...]
+
+
+def fingerprint(modules: Modules) -> str | None:
+    """Return a digest of the code, the versions and the CPU that kernels of these modules depend on.
+
+    Return None if the kernels are not stored on disk.
+    """
+    return sources.fingerprint(modules, _versions())
+
+
+@cache
+def _versions() -> tuple[str, ...]:
+    compilers = numba.__version__, llvmlite.__version__, np.__version__, sys.version
+    return *compilers, os.environ.get("NUMBA_OPT", ""), repr(host())
+
+
+def has_entry(modules: Modules, key: str) -> bool:
+    """Return whether a state is stored under that key, for kernels of these modules."""
+    return code_store.has_entry(fingerprint(modules), key)
+
+
+def load_entry(modules: Modules, key: str, rebuild: Callable[[Any], Any]) -> Any:
+    """Return the result of ``rebuild`` for the saved state, or None if the state is absent or damaged."""
+    return code_store.load(fingerprint(modules), key, rebuild)
+
+
+def save_entry(modules: Modules, key: str, state: Any) -> None:
+    """Save a state for `load_entry`. A read-only or full folder only costs time and is no error."""
+    code_store.save(fingerprint(modules), key, state)
 
 
 #: A part of a function's dotted name, and what callers compute by such functions, for reports. The first match counts.
@@ -39,11 +93,6 @@ _PURPOSES = (
 )
 
 
-def describe_purpose(name: str) -> str:
-    """Return what callers compute by a compiled function with this dotted name, such as "products"."""
-    return next((purpose for part, purpose in _PURPOSES if part in name), "computation")
-
-
 class KernelCache(DispatcherCache):  # type: ignore[misc]  # Numba has no types
     """The compiled code of one function for Numba's dispatcher, in the store of this package instead of Numba's own.
 
@@ -56,19 +105,20 @@ class KernelCache(DispatcherCache):  # type: ignore[misc]  # Numba has no types
 
     @property
     def cache_path(self) -> str:
-        return str(cache.cache_folder())
+        return str(code_store.cache_folder())
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         key = self._key(sig)
-        overload = cache.load(self.modules, key, lambda state: rebuild_result(target_context, state))
+        overload = load_entry(self.modules, key, lambda state: rebuild_result(target_context, state))
         if overload is None:  # Numba compiles now and calls `save_overload` afterwards
-            self._under_way[key] = Compilation(describe_purpose(self.name))
+            purpose = next((purpose for part, purpose in _PURPOSES if part in self.name), "computation")
+            self._under_way[key] = Compilation(purpose)
         return overload
 
     def save_overload(self, sig: Any, data: Any) -> None:
         key = self._key(sig)
         self._under_way.pop(key).finish()
-        cache.save(self.modules, key, result_state(data))
+        save_entry(self.modules, key, result_state(data))
 
     def enable(self) -> None:
         """Do nothing, because the cache is always enabled: with an unusable folder every look-up is a miss."""
@@ -103,7 +153,36 @@ def kernel(function: Any) -> Any:
     return cache_on_disk(njit(function, **OUTER))
 
 
-def compile_entry_point(function: Any) -> Callable[..., Any]:
-    """Return the Python-callable entry point of a ``numba.njit`` function whose parameters are 64-bit integers."""
-    signature = (types.intp,) * len(inspect.signature(function.py_func).parameters)
+def unsigned_type(size: int) -> Any:
+    """Return the Numba type of unsigned integers of ``size`` bytes."""
+    return getattr(types, f"uint{8 * size}")
+
+
+@cache
+def compile_entry_point(function: Any, size: int = 8) -> Callable[..., Any]:
+    """Return the Python-callable entry point of a ``numba.njit`` function for elements of ``size`` bytes.
+
+    Arrays are typed by the size of their elements, independently of their dtype. Nothing else is checked. The names of
+    parameters determine their types: matrices, stacks and elements are listed below, and all others are 64-bit
+    integers.
+    """
+    element = unsigned_type(size)
+    matrix, stack = types.Array(element, 2, "A"), types.Array(element, 3, "A")
+    kinds = {"P": types.Array(types.int32, 2, "A"), **dict.fromkeys(("zero", "one"), element)}
+    kinds |= {**dict.fromkeys(("A", "B", "C"), matrix), **dict.fromkeys(("As", "Bs", "Cs"), stack)}
+    signature = tuple(kinds.get(label, types.intp) for label in inspect.signature(function.py_func).parameters)
     return entry_point(cache_on_disk(function), signature)
+
+
+_callbacks: dict[str, Any] = {}  # by name; the objects keep the code alive
+
+
+def compile_callback(name: str, function: Callable[..., None]) -> int:
+    """Return the address of a function of 64-bit integers without a result, compiled with a C interface.
+
+    Functions of one ``name`` must have the same code.
+    """
+    if name not in _callbacks:
+        signature = (types.intp,) * len(inspect.signature(function).parameters)
+        _callbacks[name] = callback(function, signature, KernelCache(name, function.__module__))
+    return int(_callbacks[name].address)

@@ -9,7 +9,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from semiring.kernels.cpu.codegen import cache
+from semiring.kernels.cpu.codegen import jit
 from semiring.kernels.cpu.codegen.numba_internals import (
     compile_library,
     compiler_lock,
@@ -35,7 +35,7 @@ _libraries: dict[str, tuple[int, Any]] = {}  # the address and the library by th
 def is_compiled(build: Build, *arguments: Any, **options: Any) -> bool:
     """Return whether the function that ``build`` makes of these arguments is compiled in this process, or on disk."""
     modules, key = _identify(build, arguments, options)
-    return key in _libraries or cache.has_entry(modules, key)
+    return key in _libraries or jit.has_entry(modules, key)
 
 
 def compile_native(build: Build, *arguments: Any, purpose: str = "computation", **options: Any) -> int:
@@ -54,12 +54,12 @@ def compile_native(build: Build, *arguments: Any, purpose: str = "computation", 
         if entry is not None:
             return entry[0]
         name = f"semiring_{hashlib.sha256(key.encode()).hexdigest()[:32]}"
-        library = cache.load(modules, key, load_library)
+        library = jit.load_entry(modules, key, load_library)
         if library is None:
             under_way = Compilation(purpose)
             library = compile_library(name, lambda module: build(module, name, *arguments, **options))
             under_way.finish()
-            cache.save(modules, key, library_state(library))
+            jit.save_entry(modules, key, library_state(library))
         _libraries[key] = function_address(library, name), library
         return _libraries[key][0]
 

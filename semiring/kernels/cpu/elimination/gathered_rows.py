@@ -23,9 +23,9 @@ from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu.codegen.native import compile_native
 from semiring.kernels.cpu.codegen.numba_internals import alloca_once_value, for_range
 from semiring.kernels.cpu.codegen.target import Target, host
-from semiring.kernels.cpu.codegen.vector import I32, I64, ElementType, Scalars, Value, Vectors
+from semiring.kernels.cpu.codegen.vector import I32, I64, Scalars, Value, Vectors
 from semiring.kernels.cpu.product.matvec import build_dots
-from semiring.kernels.cpu.product.micro_kernel import Pair
+from semiring.kernels.cpu.product.micro_kernel import NativeBuilder, Pair
 from semiring.kernels.definition import KernelDefinition, define
 
 __all__ = ["FoldFunctions", "build_fold", "dots_for", "folds_for"]
@@ -74,10 +74,7 @@ def build_fold(
     module: Any, name: str, definition: KernelDefinition, target: Target, *, vector_first: bool = False
 ) -> None:
     """Add the function to an LLVM module."""
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64] * len(ARGUMENTS)), name)
-    for argument, label in zip(function.args, ARGUMENTS, strict=True):
-        argument.name = label
-    _FoldBuilder(function, definition, target, vector_first).build()
+    _FoldBuilder(module, name, definition, target, vector_first).build()
 
 
 class _PlainPair(Pair):
@@ -86,15 +83,15 @@ class _PlainPair(Pair):
     one = None
 
 
-class _FoldBuilder:
-    def __init__(self, function: Any, definition: KernelDefinition, target: Target, vector_first: bool) -> None:
-        self.arguments = {argument.name: argument for argument in function.args}
-        self.builder = ir.IRBuilder(function.append_basic_block("entry"))
-        self.element = ElementType(definition.dtype)
-        self.definition, self.target, self.vector_first = definition, target, vector_first
+class _FoldBuilder(NativeBuilder):
+    def __init__(
+        self, module: Any, name: str, definition: KernelDefinition, target: Target, vector_first: bool
+    ) -> None:
+        super().__init__(module, name, ARGUMENTS, definition, target)
+        self.vector_first = vector_first
 
     def build(self) -> None:
-        b, lanes = self.builder, self.target.vector_bytes // self.element.size
+        b, lanes = self.builder, self.vectors.lanes
         offset_slot = alloca_once_value(b, ir.Constant(I64, 0))
         pieces = [(lanes, _ABREAST), (lanes, 2), *((lanes >> half, 1) for half in range(lanes.bit_length()))]
         kinds = [(self.make_vectors(lanes), count) for lanes, count in pieces]
@@ -144,11 +141,3 @@ class _FoldBuilder:
                 b.store(pair.accumulate(b.load(accumulator), left, right), accumulator)
         for accumulator, cell in zip(sums, cells, strict=True):
             self.store(b.load(accumulator), cell)
-
-    def load(self, address: Value, kind: Any) -> Value:
-        value = self.builder.load(self.builder.inttoptr(address, kind.as_pointer()))
-        value.align = 1
-        return value
-
-    def store(self, value: Value, address: Value) -> None:
-        self.builder.store(value, self.builder.inttoptr(address, value.type.as_pointer())).align = 1

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from semiring.kernels.cpu.codegen.lowering import Operand, lower
 from semiring.kernels.cpu.codegen.numba_internals import alloca_once, for_range, for_range_slice
 from semiring.kernels.cpu.codegen.target import Target
-from semiring.kernels.cpu.codegen.vector import I32, I64, ElementType, Value, Vectors
-from semiring.kernels.cpu.product.micro_kernel import Pair
+from semiring.kernels.cpu.codegen.vector import I32, I64, Value
+from semiring.kernels.cpu.product.micro_kernel import NativeBuilder
 from semiring.kernels.cpu.thread_pool import run_tasks
 from semiring.kernels.definition import KernelDefinition
 
@@ -41,31 +41,17 @@ _ROWS = 8  # rows that are added in one pass over c
 _prototype: Any = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * len(ARGUMENTS))
 
 
-class _VectorProductBuilder:
-    def __init__(self, module: Any, name: str, definition: KernelDefinition, target: Target, vector_first: bool):
-        function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64] * len(ARGUMENTS)), name)
-        self.arguments = dict(zip(ARGUMENTS, function.args, strict=True))
-        self.builder = ir.IRBuilder(function.append_basic_block("entry"))
-        self.element = ElementType(definition.dtype)
-        self.vectors = Vectors(self.builder, self.element, target.vector_bytes // self.element.size)
-        self.pair = Pair(self.vectors, definition, target)
-        self.zero = self.vectors.constant(definition.zero.leaf)
-        self.vector_first, self.definition, self.target = vector_first, definition, target
+class _VectorProductBuilder(NativeBuilder):
+    def __init__(
+        self, module: Any, name: str, definition: KernelDefinition, target: Target, *, vector_first: bool
+    ) -> None:
+        super().__init__(module, name, ARGUMENTS, definition, target)
+        self.zero, self.vector_first = self.vectors.constant(definition.zero.leaf), vector_first
         _ = self.pair.one  # built in the first block, so that all blocks can use it
 
-    def element_address(self, base: str, index: Value, row: Value = None) -> Value:
-        """Return the address of an element."""
-        b = self.builder
-        address = b.add(self.arguments[base], b.mul(index, ir.Constant(I64, self.element.size)))
-        return address if row is None else b.add(address, b.mul(row, self.arguments["a_row"]))
-
-    def load(self, address: Value, kind: Any = None) -> Value:
-        value = self.builder.load(self.builder.inttoptr(address, (kind or self.vectors.type).as_pointer()))
-        value.align = 1
-        return value
-
-    def store(self, value: Value, address: Value) -> None:
-        self.builder.store(value, self.builder.inttoptr(address, value.type.as_pointer())).align = 1
+    def line_address(self, base: str, index: Value) -> Value:
+        """Return the address of an element of an operand without rows."""
+        return self.builder.add(self.arguments[base], self.builder.mul(index, ir.Constant(I64, self.element.size)))
 
     def accumulate(self, c: Value, a: Value, x: Value) -> Value:
         return self.pair.accumulate(c, x, a) if self.vector_first else self.pair.accumulate(c, a, x)
@@ -103,15 +89,13 @@ class _VectorProductBuilder:
                 with for_range_slice(b, start, stop, step, I64) as (k, _):
                     for place, sums in enumerate(used):
                         position = b.add(k, ir.Constant(I64, place * lanes))
-                        a, x = (
-                            self.load(self.element_address("a", position, i)),
-                            self.load(self.element_address("x", position)),
-                        )
+                        a = self.load(self.element_address("a", i, position))
+                        x = self.load(self.line_address("x", position))
                         b.store(self.accumulate(b.load(sums), a, x), sums)
             total = b.load(partial[0])
             for sums in partial[1:]:
                 total = self.join(total, b.load(sums))
-            address = self.element_address("c", i)
+            address = self.line_address("c", i)
             before = self.vectors.splat(self.load(address, self.element.ir))
             total = self.join(before, self.vectors.splat(self.reduce_lanes(total)))
             self.store(b.extract_element(total, ir.Constant(I32, 0)), address)
@@ -128,23 +112,23 @@ class _VectorProductBuilder:
 
     def add_rows(self, rows: list[Value]) -> None:
         b, lanes = self.builder, ir.Constant(I64, self.vectors.lanes)
-        factors = [self.vectors.splat(self.load(self.element_address("x", k), self.element.ir)) for k in rows]
+        factors = [self.vectors.splat(self.load(self.line_address("x", k), self.element.ir)) for k in rows]
         with for_range_slice(b, ir.Constant(I64, 0), self.arguments["count"], lanes, I64) as (j, _):
-            address = self.element_address("c", j)
+            address = self.line_address("c", j)
             sums = self.load(address)
             for k, x in zip(rows, factors, strict=True):
-                sums = self.accumulate(sums, self.load(self.element_address("a", j, k)), x)
+                sums = self.accumulate(sums, self.load(self.element_address("a", k, j)), x)
             self.store(sums, address)
 
 
 def build_dots(module: Any, name: str, definition: KernelDefinition, target: Target, *, vector_first: bool) -> None:
     """Add ``dots`` to an LLVM module."""
-    _VectorProductBuilder(module, name, definition, target, vector_first).build_dots()
+    _VectorProductBuilder(module, name, definition, target, vector_first=vector_first).build_dots()
 
 
 def build_updates(module: Any, name: str, definition: KernelDefinition, target: Target, *, vector_first: bool) -> None:
     """Add ``updates`` to an LLVM module."""
-    _VectorProductBuilder(module, name, definition, target, vector_first).build_updates()
+    _VectorProductBuilder(module, name, definition, target, vector_first=vector_first).build_updates()
 
 
 def matrix_vector(

@@ -16,6 +16,7 @@ TOMS 41, 2015), with ⊕ and ⊗ from an expression tree. C interface, every arg
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,7 +24,7 @@ from typing import Any
 import llvmlite.ir as ir
 
 from semiring.kernels.cpu.codegen.lowering import Operand, lower, sums_to_fuse
-from semiring.kernels.cpu.codegen.memory_intrinsics import LANE_BYTES
+from semiring.kernels.cpu.codegen.memory_intrinsics import LANE_BYTES, load
 from semiring.kernels.cpu.codegen.target import Target
 from semiring.kernels.cpu.codegen.vector import (
     I1,
@@ -40,7 +41,7 @@ from semiring.kernels.cpu.codegen.vector import (
 from semiring.kernels.definition import KernelDefinition
 from semiring.kernels.machines.speed_data import TileShape
 
-__all__ = ["PAIR_ARGUMENTS", "Pair", "build_tile"]
+__all__ = ["PAIR_ARGUMENTS", "NativeBuilder", "Pair", "build_tile"]
 
 PAIR_ARGUMENTS = ("steps", "a", "a_row", "a_step", "b", "c", "c_row", "load", "ahead")
 MARK_ARGUMENTS = (*PAIR_ARGUMENTS, "p", "p_row", "run", "first")
@@ -93,25 +94,64 @@ class Pair:
         return all(tree.op == op and {arg.op for arg in tree.args} == plain for op, tree in operations)
 
 
+class NativeBuilder:
+    """The builder of a native function of 64-bit integers for one definition, on vectors of ``vector_bytes``."""
+
+    def __init__(
+        self,
+        module: Any,
+        name: str,
+        labels: Sequence[str],
+        definition: KernelDefinition,
+        target: Target,
+        *,
+        vector_bytes: int = 0,
+        result: Any = None,
+    ) -> None:
+        """Add the function to an LLVM module, with the names of its arguments.
+
+        ``vector_bytes``: by default those of the target. ``result``: the type of its result, by default none.
+        """
+        function = ir.Function(module, ir.FunctionType(result or ir.VoidType(), [I64] * len(labels)), name)
+        for argument, label in zip(function.args, labels, strict=True):
+            argument.name = label
+        self.arguments = {argument.name: argument for argument in function.args}
+        self.builder = ir.IRBuilder(function.append_basic_block("entry"))
+        self.definition, self.target, self.element = definition, target, ElementType(definition.dtype)
+        lanes = (vector_bytes or target.vector_bytes) // self.element.size
+        self.vectors = Vectors(self.builder, self.element, lanes)
+        self.pair = Pair(self.vectors, definition, target)
+
+    def load(self, address: Value, kind: Any = None, align: int = 1) -> Value:
+        """Load a value of an LLVM type, by default a vector."""
+        value = load(self.builder, kind or self.vectors.type, address)
+        value.align = align
+        return value
+
+    def store(self, value: Value, address: Value, align: int = 1) -> None:
+        self.builder.store(value, self.builder.inttoptr(address, value.type.as_pointer())).align = align
+
+    def element_address(self, base: str, row: Value, column: Value, size: int = 0) -> Value:
+        """Return the address of an element of ``size`` bytes, by default an element of the definition."""
+        b = self.builder
+        start = b.add(self.arguments[base], b.mul(row, self.arguments[f"{base}_row"]))
+        return b.add(start, b.mul(column, ir.Constant(I64, size or self.element.size)))
+
+
 def build_tile(
     module: Any, name: str, definition: KernelDefinition, target: Target, shape: TileShape, *, has_marks: bool
 ) -> None:
     """Add the function to an LLVM module."""
-    arguments = MARK_ARGUMENTS if has_marks else PAIR_ARGUMENTS
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64] * len(arguments)), name)
-    for argument, label in zip(function.args, arguments, strict=True):
-        argument.name = label
-    _TileBuilder(function, definition, target, shape).build(has_marks)
+    _TileBuilder(module, name, definition, target, shape, has_marks).build(has_marks)
 
 
-class _TileBuilder:
-    def __init__(self, function: Any, definition: KernelDefinition, target: Target, shape: TileShape) -> None:
-        self.function, self.target, self.shape = function, target, shape
-        self.arguments = {argument.name: argument for argument in function.args}
-        self.builder = ir.IRBuilder(function.append_basic_block("entry"))
-        self.element = ElementType(definition.dtype)
-        self.vectors = Vectors(self.builder, self.element, shape.vector_bytes // self.element.size)
-        self.pair = Pair(self.vectors, definition, target)
+class _TileBuilder(NativeBuilder):
+    def __init__(
+        self, module: Any, name: str, definition: KernelDefinition, target: Target, shape: TileShape, has_marks: bool
+    ) -> None:
+        labels = MARK_ARGUMENTS if has_marks else PAIR_ARGUMENTS
+        super().__init__(module, name, labels, definition, target, vector_bytes=shape.vector_bytes)
+        self.shape = shape
         self.zero = self.vectors.constant(definition.zero.leaf)
         self.width = shape.vectors * shape.vector_bytes
         self.cells = [(i, v) for i in range(shape.rows) for v in range(shape.vectors)]
@@ -123,14 +163,6 @@ class _TileBuilder:
         if row:
             address = b.add(address, b.mul(ir.Constant(I64, row), self.arguments[stride]))
         return b.add(address, ir.Constant(I64, extra)) if extra else address
-
-    def load(self, address: Value, kind: Any, align: int) -> Value:
-        value = self.builder.load(self.builder.inttoptr(address, kind.as_pointer()))
-        value.align = align
-        return value
-
-    def store(self, value: Value, address: Value, align: int = 1) -> None:
-        self.builder.store(value, self.builder.inttoptr(address, value.type.as_pointer())).align = align
 
     def cell_address(self, i: int, v: int) -> Value:
         """Return the address of a vector of C."""

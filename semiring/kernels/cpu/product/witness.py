@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from semiring.kernels.cpu.codegen.numba_internals import for_range
 from semiring.kernels.cpu.codegen.target import Target
-from semiring.kernels.cpu.codegen.vector import I32, I64, ElementType, Value, Vectors
-from semiring.kernels.cpu.product.micro_kernel import Pair
+from semiring.kernels.cpu.codegen.vector import I32, I64, Value
+from semiring.kernels.cpu.product.micro_kernel import NativeBuilder
 from semiring.kernels.cpu.thread_pool import run_tasks
 from semiring.kernels.definition import KernelDefinition
 
@@ -41,30 +41,10 @@ _BLOCK = 256, 64  # rows and columns of C in a task: the runs of 64 columns of B
 
 def build_find(module: Any, name: str, definition: KernelDefinition, target: Target) -> None:
     """Add the search to an LLVM module."""
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64] * len(FIND_ARGUMENTS)), name)
-    for argument, label in zip(function.args, FIND_ARGUMENTS, strict=True):
-        argument.name = label
-    _WitnessSearchBuilder(function, definition, target).build()
+    _WitnessSearchBuilder(module, name, FIND_ARGUMENTS, definition, target).build()
 
 
-class _WitnessSearchBuilder:
-    def __init__(self, function: Any, definition: KernelDefinition, target: Target) -> None:
-        self.arguments = {argument.name: argument for argument in function.args}
-        self.builder = ir.IRBuilder(function.append_basic_block("entry"))
-        self.element = ElementType(definition.dtype)
-        self.vectors = Vectors(self.builder, self.element, target.vector_bytes // self.element.size)
-        self.pair = Pair(self.vectors, definition, target)
-
-    def element_address(self, base: str, row: Value, column: Value, size: int) -> Value:
-        b = self.builder
-        start = b.add(self.arguments[base], b.mul(row, self.arguments[f"{base}_row"]))
-        return b.add(start, b.mul(column, ir.Constant(I64, size)))
-
-    def load(self, address: Value, kind: Any) -> Value:
-        value = self.builder.load(self.builder.inttoptr(address, kind.as_pointer()))
-        value.align = 1
-        return value
-
+class _WitnessSearchBuilder(NativeBuilder):
     def build(self) -> None:
         b = self.builder
         _ = self.pair.one
@@ -80,19 +60,18 @@ class _WitnessSearchBuilder:
 
         All candidates of the run are computed, without a branch.
         """
-        b, v, size = self.builder, self.vectors, self.element.size
-        target = v.splat(self.load(self.element_address("c", i, j, size), self.element.ir))
+        b, v = self.builder, self.vectors
+        target = v.splat(self.load(self.element_address("c", i, j), self.element.ir))
         hits = ir.Constant(I64, 0)
         for first in range(0, RUN, v.lanes):
             k = b.add(start, ir.Constant(I64, first))
-            x, y = (self.load(self.element_address(base, row, k, size), v.type) for base, row in (("a", i), ("b", j)))
+            x, y = (self.load(self.element_address(base, row, k)) for base, row in (("a", i), ("b", j)))
             equal = v.compare("==", self.pair.product(x, y).value, target)
             lanes = b.bitcast(equal, ir.IntType(v.lanes))
             lanes = b.zext(lanes, I64) if v.lanes < 64 else lanes
             hits = b.or_(hits, b.shl(lanes, ir.Constant(I64, first)))
         witness = b.add(b.add(start, b.cttz(hits, ir.Constant(ir.IntType(1), 0))), self.arguments["offset"])
-        address = self.element_address("w", i, j, 8)
-        b.store(witness, b.inttoptr(address, I64.as_pointer())).align = 1
+        self.store(witness, self.element_address("w", i, j, 8))
 
 
 def padded_rows(matrix: Array, lanes: int, zero: Any) -> Array:
