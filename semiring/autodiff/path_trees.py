@@ -24,10 +24,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from semiring.kernels.cpu.codegen.jit import cache_on_disk
-from semiring.kernels.cpu.codegen.numba_internals import OUTER
+from semiring.kernels.cpu.codegen.jit import kernel
 from semiring.kernels.cpu.thread_pool import run_tasks
 from semiring.namespaces import Array, array_namespace
 from semiring.threads import get_threads
@@ -68,8 +66,7 @@ def _sums(c: Array, values: Array, pred: Array, *, is_upward: bool) -> Any:
     return result.reshape(values.shape)
 
 
-@cache_on_disk
-@njit(**OUTER)
+@kernel
 def _sum_rows(c, values, pred, first, last, is_upward):
     """Update rows first … last - 1 of ``values`` in place, from the leaves up, or from the roots down."""
     n = values.shape[1]

@@ -24,7 +24,6 @@ from numba.extending import _Intrinsic
 
 import semiring as sr
 from semiring.kernels import code_store, sources
-from semiring.kernels.cpu import bit_loops as bits
 from semiring.kernels.cpu.closing.pivot_loops import build_eliminate
 from semiring.kernels.cpu.codegen import jit, native
 from semiring.kernels.cpu.codegen.target import host
@@ -79,7 +78,7 @@ def kernels():
                 # the remaining ones are called by loops, or kept by `compile_entry_point`
                 own = value._cache if cached else jit.KernelCache("", module.__name__)
                 found[value.py_func] = own.modules
-    for function in (bits._multiply, bits._eliminate, macro_kernel.copy_block, macro_kernel.block_product):
+    for function in (macro_kernel.copy_block, macro_kernel.block_product):
         found[function] = jit.KernelCache("", function.__module__).modules
     for build, arguments, options in builders():
         found[build] = native._identify(build, arguments, options)[0]

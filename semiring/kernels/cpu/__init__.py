@@ -275,23 +275,23 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
         _report_divergence(plan, kernels_for(plan).close_stack(A, plan.threads))
 
     @cached_property
-    def _gaining_closures(self) -> Any:
-        # Imported here, because SmallGains imports kernels.graphs, which imports codegen of this package.
-        from semiring.kernels.cpu.closing.small_gains import SmallGains
+    def _small_gains(self) -> Any:
+        # Imported here, because it imports kernels.graphs, which imports codegen of this package.
+        from semiring.kernels.cpu.closing import small_gains
 
-        return SmallGains()
+        return small_gains
 
     def gaining_rows(self, plan: KernelPlan) -> int:
         """Return up to how many rows one compiled loop closes a matrix whose weights gain."""
-        return int(self._gaining_closures.max_rows(plan))
+        return int(self._small_gains.max_rows(plan))
 
     def survey_gaining(self, plan: KernelPlan, A: Array) -> Any:
         """Return the components and potentials of every matrix of A (count, n, n), or None if one is unsuitable."""
-        return self._gaining_closures.survey(plan, A)
+        return self._small_gains.survey(plan, A)
 
     def close_gaining(self, plan: KernelPlan, A: Array, survey: Any, out: Array) -> None:
         """Write A* of every matrix to ``out``, which may be A, by the result of `survey_gaining`."""
-        self._gaining_closures.close(plan, A, survey, out)
+        self._small_gains.close(plan, A, survey, out)
 
     def find_predecessors(self, plan: KernelPlan, D: Array, tolerance: Tolerance, A: Array) -> Array:
         """Return the predecessors (n, n) int32 of a closed matrix D: see `semiring.algorithms.predecessors`."""

@@ -13,16 +13,15 @@ instruction if the machine has three-input logic. Addresses are 64-bit integers,
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any, TypeAlias
 
 import llvmlite.ir as ir
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
-from semiring.kernels.cpu.codegen.jit import cache_on_disk
-from semiring.kernels.cpu.codegen.numba_internals import OUTER, PART, entry_point, for_range, void
+from semiring.kernels.cpu.codegen.jit import inner, kernel
+from semiring.kernels.cpu.codegen.numba_internals import for_range, void
 
 __all__ = [
     "CHUNK",
@@ -203,10 +202,8 @@ load64, store64 = _scalar(_I64, types.uint64)
 PIECE = 64  # rows of B in one table, bits of A in one look-up
 CHUNK = 64  # pieces of a row gathered at once: 4096 rows of them are 2 MB
 
-_inline = njit(**PART)
 
-
-@_inline
+@inner
 def _gather(buffer, source, row, column, rows, first, words, flip):  # type: ignore[no-untyped-def]  # compiled
     """Copy the words of each row from ``first`` on, up to ``words``, to one vector of the buffer, padded with zeros."""
     width = min(LANES, words - first)
@@ -221,7 +218,7 @@ def _gather(buffer, source, row, column, rows, first, words, flip):  # type: ign
                 store32(buffer + i * VECTOR_BYTES + 4 * w, word)
 
 
-@_inline
+@inner
 def _scatter(target, row, column, rows, first, words, buffer, flip, tail):  # type: ignore[no-untyped-def]  # compiled
     """Copy one vector of the buffer to the words of each row, which is the inverse of `_gather`."""
     width = min(LANES, words - first)
@@ -238,7 +235,7 @@ def _scatter(target, row, column, rows, first, words, buffer, flip, tail):  # ty
             store32(last, load32(last) & np.uint32(tail))
 
 
-@_inline
+@inner
 def _gather_pieces(pieces, a, row, column, rows, first, count, words, flip):  # type: ignore[no-untyped-def]  # compiled
     """Set pieces[q, i] to piece first + q of row i, a transpose in tiles as wide and high as a cache line."""
     mask = np.uint64(np.uint32(flip)) | np.uint64(np.uint32(flip)) << np.uint64(32)
@@ -257,7 +254,8 @@ def _gather_pieces(pieces, a, row, column, rows, first, count, words, flip):  # 
                     store64(pieces + 8 * (q * rows + i), piece ^ mask)
 
 
-def _multiply(  # type: ignore[no-untyped-def]  # compiled
+@kernel
+def multiply(  # type: ignore[no-untyped-def]  # compiled
     m, k, c, c_row, c_column, a, a_row, a_column, b, b_row, b_column, words, word0, word1, flip, tail, exclusive,
     accumulate, panel, rows, table, pieces,
 ):  # fmt: skip
@@ -286,7 +284,7 @@ def _multiply(  # type: ignore[no-untyped-def]  # compiled
     return 0
 
 
-@_inline
+@inner
 def _close_pieces(block, n, star0, star1, exclusive):  # type: ignore[no-untyped-def]  # compiled
     """Close n × n bits, n ≤ 64, each row a 64-bit number.
 
@@ -309,7 +307,8 @@ def _close_pieces(block, n, star0, star1, exclusive):  # type: ignore[no-untyped
     return -1
 
 
-def _eliminate(  # type: ignore[no-untyped-def]  # compiled
+@kernel
+def eliminate(  # type: ignore[no-untyped-def]  # compiled
     n, a, a_row, a_column, flip, tail, exclusive, star0, star1, matrix, rows, solved_rows, table, pieces, block
 ):
     """Compute A ← A* (n, n) by blocked elimination, 64 pivots at a time.
@@ -360,23 +359,3 @@ def _eliminate(  # type: ignore[no-untyped-def]  # compiled
     for p in range(panels):
         _scatter(a, a_row, a_column, n, p * LANES, words, matrix + p * size, flip, tail)
     return -1
-
-
-@cache
-def _compile_kernel(function: Callable[..., int]) -> Callable[..., int]:
-    """Return the machine code of a kernel, from the cache on disk or the compiler.
-
-    The call does not dispatch on types, and releases the GIL.
-    """
-    signature = (types.int64,) * function.__code__.co_argcount
-    return entry_point(cache_on_disk(njit(function, **OUTER)), signature)
-
-
-def multiply(*arguments: int) -> None:
-    """Call the compiled kernel `_multiply`."""
-    _compile_kernel(_multiply)(*arguments)
-
-
-def eliminate(*arguments: int) -> int:
-    """Call the compiled kernel `_eliminate`."""
-    return _compile_kernel(_eliminate)(*arguments)

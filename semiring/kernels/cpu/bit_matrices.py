@@ -31,13 +31,12 @@ from semiring.algebra import Semiring
 from semiring.arrays.bits import WORD_BITS, BitMatrix, pack, truth_table
 from semiring.errors import AlgebraError, DTypeError, ShapeError, no_star
 from semiring.kernels.contract import Backend, KernelPlan
-from semiring.kernels.cpu import bit_loops as bits_kernels
+from semiring.kernels.cpu import bit_loops
 from semiring.kernels.cpu.bit_loops import CHUNK, LANES, PIECE, TABLE_VECTORS, VECTOR_BYTES
+from semiring.kernels.cpu.codegen.jit import compile_entry_point
 from semiring.kernels.cpu.thread_pool import run_tasks
 
-__all__ = [
-    *("close_block", "multiply", "multiply_add", "multiply_add_witness", "supports"),
-]
+__all__ = ["close_block", "multiply", "multiply_add", "multiply_add_witness", "supports"]
 
 Words: TypeAlias = NDArray[np.uint32]
 Operand: TypeAlias = "Words | BitMatrix"
@@ -123,7 +122,8 @@ def close_block(plan: KernelPlan, A: Operand) -> None:
     tail = _ALL >> -n % WORD_BITS
     small = PIECE * VECTOR_BYTES
     buffers = _Buffers(n * -(-words.shape[1] // LANES) * VECTOR_BYTES, small, small, _TABLE, 8 * n, 8 * PIECE)
-    pivot = bits_kernels.eliminate(n, *_layout(words), laws.flip, tail, laws.exclusive, *star, *buffers.addresses)
+    eliminate = compile_entry_point(bit_loops.eliminate)
+    pivot = eliminate(n, *_layout(words), laws.flip, tail, laws.exclusive, *star, *buffers.addresses)
     if pivot >= 0:
         plan.status.diverged = pivot
 
@@ -184,7 +184,7 @@ def _product(plan: KernelPlan, C: Operand, A: Operand, B: Operand, *, accumulate
         buffers = _Buffers(rows * VECTOR_BYTES, PIECE * VECTOR_BYTES, _TABLE, 8 * pieces)
         layouts = (*_layout(target[row0:row1]), *_layout(left[row0:row1]), *_layout(right))
         flags = (laws.flip, tail, laws.exclusive, accumulate)
-        bits_kernels.multiply(rows, k, *layouts, words, word0, word1, *flags, *buffers.addresses)
+        compile_entry_point(bit_loops.multiply)(rows, k, *layouts, words, word0, word1, *flags, *buffers.addresses)
 
     threads = max(1, min(plan.threads, m * k * words * WORD_BITS // TASK_PAIRS))
     run_tasks(compute, cut_parts(m, words, threads), threads)

@@ -21,12 +21,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from semiring.kernels.contract import KernelPlan
-from semiring.kernels.cpu.codegen.jit import cache_on_disk
-from semiring.kernels.cpu.codegen.numba_internals import OUTER, PART
+from semiring.kernels.cpu.codegen.jit import inner, kernel
 from semiring.kernels.cpu.codegen.scalars import ScalarSemiring, better, times
 from semiring.kernels.cpu.thread_pool import run_tasks
 
@@ -41,17 +39,15 @@ _MIN_THREAD_WORK = 1 << 13  # vertices and edges that one thread searches in som
 _NEW, _SETTLED = -1, -2
 _NO_PREDECESSOR = -9999  # the predecessor of a source, as in `scipy.sparse.csgraph`
 
-_inner = njit(**PART)
 
-
-@_inner
+@inner
 def _new_workspace(n, zero):
     """Return keys and vertices of the queue, places, the settled vertices in order, values, and predecessors."""
     order, before = np.empty(n, np.int32), np.empty(n, np.int32)
     return np.full(n + 4, zero), np.zeros(n + 4, np.int32), np.full(n, _NEW, np.int32), order, np.full(n, zero), before
 
 
-@_inner
+@inner
 def _sift_down(sr, keys, queue, place, size):
     """Remove the first vertex of a queue of size + 1: move its last vertex to the top, and sift it down."""
     key, v, slot, first = keys[size], queue[size], 0, 1
@@ -72,7 +68,7 @@ def _sift_down(sr, keys, queue, place, size):
     keys[slot], queue[slot], place[v] = key, v, slot
 
 
-@_inner
+@inner
 def _search(sr, starts, heads, weights, source, zero, one, limit, targets, target_count, workspace):
     """Settle the vertices no worse than the limit, until ``target_count`` of the ``targets`` are settled.
 
@@ -117,7 +113,7 @@ def _search(sr, starts, heads, weights, source, zero, one, limit, targets, targe
     return settled, size
 
 
-@_inner
+@inner
 def _reset_workspace(workspace, settled_count, size, zero):
     """Reset the workspace after a search, at a cost proportional to the vertices that the search reached."""
     keys, queue, place, order, values, _ = workspace
@@ -127,8 +123,7 @@ def _reset_workspace(workspace, settled_count, size, zero):
         place[queue[i]], values[queue[i]], keys[i] = _NEW, zero, zero
 
 
-@cache_on_disk
-@njit(**OUTER)
+@kernel
 def _search_table(sr, starts, heads, weights, sources, targets, zero, one, out, trees):
     """Write the best values from p sources to q targets to ``out`` (p, q), 0̄ if no path leads there.
 
@@ -152,8 +147,7 @@ def _search_table(sr, starts, heads, weights, sources, targets, zero, one, out, 
         _reset_workspace(work, settled, size, zero)
 
 
-@cache_on_disk
-@njit(**OUTER)
+@kernel
 def _search_near(sr, starts, heads, weights, sources, targets, zero, one, limit):
     """Return the ``targets`` (n,) bool no worse than the limit from each source: their counts, vertices and values.
 

@@ -18,15 +18,14 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from semiring.kernels.cpu.codegen.jit import compile_entry_point
+from semiring.kernels.cpu.codegen.jit import compile_entry_point, inner, kernel
 from semiring.kernels.cpu.codegen.memory_intrinsics import (
     atomic_add,
     atomic_load,
@@ -36,7 +35,6 @@ from semiring.kernels.cpu.codegen.memory_intrinsics import (
     fetch,
     pause,
 )
-from semiring.kernels.cpu.codegen.numba_internals import OUTER, PART
 from semiring.kernels.machines import cpu_speed
 
 __all__ = ["HEADER", "MAX_BLOCKS", "Lease", "finish", "lease", "publish", "run_blocks"]
@@ -49,11 +47,8 @@ MAX_MEMBERS = (1 << 10) - 1
 _LINE = 64
 _JOB, _FINISHED = _LINE, 2 * _LINE  # offsets in the mailbox
 
-_inner: Callable[[Callable[..., Any]], Any] = numba.njit(**PART)
-_outer: Callable[[Callable[..., Any]], Any] = numba.njit(**OUTER)
 
-
-@_inner
+@inner
 def take_blocks(mailbox: int, member: int) -> int:
     """Compute blocks of the published jobs until all blocks are taken.
 
@@ -73,7 +68,7 @@ def take_blocks(mailbox: int, member: int) -> int:
         atomic_add(1, mailbox + _FINISHED)
 
 
-@_outer
+@kernel
 def serve(mailbox: int, member: int, patience: int) -> int:
     """Wait for jobs and compute them, until no job is published for ``patience`` pauses.
 
@@ -91,7 +86,7 @@ def serve(mailbox: int, member: int, patience: int) -> int:
     return int(last_generation)
 
 
-@_outer
+@kernel
 def publish(mailbox: int, job: int, blocks: int, members: int) -> int:
     """Offer a job to the members below ``members``."""
     generation = (atomic_load(mailbox) >> 42) + 1
@@ -101,7 +96,7 @@ def publish(mailbox: int, job: int, blocks: int, members: int) -> int:
     return int(generation & 0xFFFFF)
 
 
-@_outer
+@kernel
 def finish(mailbox: int, blocks: int, patience: int) -> int:
     """Compute blocks of the job as member 0, then wait for the other members.
 

@@ -3,6 +3,8 @@
 They are valid if the elimination succeeds and no weight is lost in rounding beside them
 (`semiring.algorithms.potentials.small_matrices`). Paths between components are products of the original weights. The
 order of the components and the halves are the same as in `semiring.graphs.strongly_connected`.
+
+`small_gains` uses the first functions too, which close blocks inside loops and share a stack among threads.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
@@ -10,25 +12,68 @@ order of the components and the halves are the same as in `semiring.graphs.stron
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra.catalogue import min_plus
-from semiring.kernels.cpu.closing.gaining_loops import close_block, has_negative_zero, inner, run_on_threads
-from semiring.kernels.cpu.codegen.jit import kernel
-from semiring.kernels.cpu.codegen.memory_intrinsics import use_wide_vectors
-from semiring.kernels.cpu.kernels import kernels_for
+from semiring.kernels.cpu.closing.pivot_loops import PADDED, PIVOTS, PIVOTS_AT_A_TIME, close
+from semiring.kernels.cpu.codegen.jit import inner, kernel
+from semiring.kernels.cpu.codegen.memory_intrinsics import put, use_wide_vectors
+from semiring.kernels.cpu.kernels import Kernels, kernels_for
+from semiring.kernels.cpu.product.macro_kernel import word
+from semiring.kernels.cpu.thread_pool import run_tasks
 from semiring.kernels.engine import make_plan
 from semiring.kernels.graphs.component_search import components_of_words
 
-__all__ = ["PotentialClosure", "find_components", "gather_weights", "has_hub_at_vertex_0", "join_components"]
+__all__ = ["PotentialClosure", "close_block", "has_negative_zero", "run_on_threads"]
 
 Array: TypeAlias = NDArray[Any]
 
 _FLOAT64 = np.dtype(np.float64)
 _EPSILON = 2.0**-52
+
+
+def run_on_threads(function: Callable[[int, int], int], kernels: Kernels, A: Array, threads: int) -> int:
+    """Call ``function(start, stop)`` for parts of a stack A (count, n, n).
+
+    Return the greatest result. Several threads are used if the size pays for them.
+    """
+    count, n = A.shape[:2]
+    if count == 1:
+        return function(0, 1)
+    answers: list[int] = []
+    pieces = min(count, threads) if A.size * n >= kernels.speed.task_pairs else 1
+    step = -(-count // pieces)
+    tasks = [(start, min(count, start + step)) for start in range(0, count, step)]
+    run_tasks(lambda start, stop: answers.append(function(start, stop)), tasks, threads)
+    return max(answers)
+
+
+@inner
+def close_block(bits, job, workspace):
+    """Compute A ← A* as `Kernels.close` does for a matrix of this size; ``bits`` are the bits of A.
+
+    Return the first pivot without a star, or -1.
+    """
+    n, padded, pivots = bits.shape[0], word(job, PADDED), word(job, PIVOTS_AT_A_TIME)
+    put(n if n <= padded else PIVOTS, job + 8 * PIVOTS_AT_A_TIME)
+    failed = close(bits, job, workspace)
+    put(pivots, job + 8 * PIVOTS_AT_A_TIME)
+    return failed
+
+
+@inner
+def has_negative_zero(A):
+    """Return whether an entry of A is -0.0."""
+    flag = 0
+    for i in range(A.shape[0]):
+        for j in range(A.shape[0]):
+            flag |= (A[i, j] == 0) & (math.copysign(1.0, A[i, j]) < 0)
+    return flag != 0
 
 
 class PotentialClosure:

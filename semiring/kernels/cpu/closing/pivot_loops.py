@@ -22,15 +22,14 @@ in registers. ``a`` is aligned to vectors.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import llvmlite.ir as ir
-import numba
 
+from semiring.kernels.cpu.codegen.jit import inner, kernel
 from semiring.kernels.cpu.codegen.lowering import Operand, lower
 from semiring.kernels.cpu.codegen.memory_intrinsics import LANE_BYTES, address, close3, fetch, put
-from semiring.kernels.cpu.codegen.numba_internals import OUTER, PART, for_range
+from semiring.kernels.cpu.codegen.numba_internals import for_range
 from semiring.kernels.cpu.codegen.target import Target
 from semiring.kernels.cpu.codegen.vector import I1, I32, I64, Value
 from semiring.kernels.cpu.product.macro_kernel import (
@@ -61,11 +60,8 @@ CLOSING_WORDS = WORDS + 5
 
 ELIMINATE_ARGUMENTS = ("n", "a", "a_row")
 
-_inner: Callable[[Callable[..., Any]], Any] = numba.njit(**PART)
-_outer: Callable[[Callable[..., Any]], Any] = numba.njit(**OUTER)
 
-
-@_outer
+@kernel
 def close(A: Array, job: int, workspace: int) -> int:
     """Compute A ← A* in place, A (n, n), n > 0, with contiguous rows.
 
@@ -109,7 +105,7 @@ def close(A: Array, job: int, workspace: int) -> int:
     return -1
 
 
-@_outer
+@kernel
 def close_each(As: Array, job: int, workspace: int) -> int:
     """Call `close` for every matrix of a stack (count, n, n).
 
@@ -122,7 +118,7 @@ def close_each(As: Array, job: int, workspace: int) -> int:
     return -1
 
 
-@_inner
+@inner
 def close_diagonal(
     diagonal: int, row: int, count: int, eliminate: int, block: int, padded: int, zero: Any, size: int
 ) -> int:
@@ -139,7 +135,7 @@ def close_diagonal(
     return failed_pivot
 
 
-@_inner
+@inner
 def put_identity(panel: int, start: int, count: int, width: int, zero: Any, one: Any, size: int) -> None:
     """Set columns from ``start`` on of a packed panel of ``count`` rows to the identity, because D* times it is D*."""
     for j in range(start, start + count):
@@ -148,7 +144,7 @@ def put_identity(panel: int, start: int, count: int, width: int, zero: Any, one:
             put(one if j - start == i else zero, target + i * width * size)
 
 
-@_inner
+@inner
 def fill(value: Any, m: int, n: int, target: int, row: int, size: int) -> None:
     """Store ``value`` in m × n elements.
 
@@ -159,7 +155,7 @@ def fill(value: Any, m: int, n: int, target: int, row: int, size: int) -> None:
             put(value, target + i * row + j * size)
 
 
-@_inner
+@inner
 def multiply_rows(
     job: int, c: int, m: int, n: int, packed: int, panel: int, steps: int, zero: Any, size: int, load: int, corner: int
 ) -> None:

@@ -18,14 +18,13 @@ A job of the team has the words of a `RowJob` after the address of its function.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numba
 
 from semiring.kernels.cpu.closing.pivot_loops import close_diagonal
+from semiring.kernels.cpu.codegen.jit import inner, kernel
 from semiring.kernels.cpu.codegen.memory_intrinsics import address, call8, fetch, put
-from semiring.kernels.cpu.codegen.numba_internals import OUTER, PART
 from semiring.kernels.cpu.product.macro_kernel import word
 from semiring.kernels.cpu.thread_team import finish, publish
 
@@ -55,11 +54,8 @@ class RowJob(NamedTuple):
 FOLD, ORDINALS, SOURCE, TARGET, TARGET_ROW, COLUMNS, FACTORS, FACTOR_ROW, FACTOR_STEP, COUNT, SOURCE_ROW = range(1, 12)
 PIVOT, SIZE, IDEMPOTENT, ZERO = range(12, 16)
 
-_inner: Callable[[Callable[..., Any]], Any] = numba.njit(**PART)
-_outer: Callable[[Callable[..., Any]], Any] = numba.njit(**OUTER)
 
-
-@_inner
+@inner
 def copy_element(target, source, size):
     """Copy one element of 1, 2, 4 or 8 bytes."""
     if size == 4:
@@ -99,7 +95,7 @@ def update_rows(job: int, block_address: int, workspace: int) -> None:
         )
 
 
-@_outer
+@kernel
 def close_pivots_by_rows(
     A: Any,
     job: int,

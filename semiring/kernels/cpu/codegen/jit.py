@@ -21,6 +21,7 @@ from numba import njit, types
 from semiring.kernels import code_store, sources
 from semiring.kernels.cpu.codegen.numba_internals import (
     OUTER,
+    PART,
     DispatcherCache,
     callback,
     entry_point,
@@ -39,6 +40,7 @@ __all__ = [
     "compile_entry_point",
     "fingerprint",
     "has_entry",
+    "inner",
     "kernel",
     "load_entry",
     "save_entry",
@@ -151,6 +153,10 @@ def cache_on_disk(function: Any) -> Any:
 def kernel(function: Any) -> Any:
     """Compile a loop that Python calls, which releases the GIL, and store its code on disk."""
     return cache_on_disk(njit(function, **OUTER))
+
+
+#: Compile a function that only compiled code calls.
+inner: Callable[[Callable[..., Any]], Any] = njit(**PART)
 
 
 def unsigned_type(size: int) -> Any:

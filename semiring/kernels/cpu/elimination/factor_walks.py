@@ -15,18 +15,14 @@ Cost: the entries above both ends in the tree, and for every edge of the path th
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from semiring.kernels.cpu.codegen.jit import kernel
-from semiring.kernels.cpu.codegen.numba_internals import PART
+from semiring.kernels.cpu.codegen.jit import inner, kernel
 from semiring.kernels.cpu.codegen.scalars import plus, times
 
 __all__ = ["find_walk"]
 
-_inner = njit(**PART)
 
-
-@_inner
+@inner
 def _find_position(rows, a, b, row):
     """Return the position of a row in the sorted rows[a:b], counted from a, or -1 if it is absent."""
     end = b
@@ -40,7 +36,7 @@ def _find_position(rows, a, b, row):
     return low - a if low < b and rows[low] == row else -1
 
 
-@_inner
+@inner
 def _read_entry(memory, s, u, v, pivot_starts, row_starts, rows, blocks, right_panels, below_panels):
     """Return F[u, v] for two places of the front of supernode s, at least one of which is a pivot of s."""
     first, k, a, b = pivot_starts[s], pivot_starts[s + 1] - pivot_starts[s], row_starts[s], row_starts[s + 1]
@@ -51,7 +47,7 @@ def _read_entry(memory, s, u, v, pivot_starts, row_starts, rows, blocks, right_p
     return memory[below_panels[s] + (v - first) * (b - a) + _find_position(rows, a, b, u)]
 
 
-@_inner
+@inner
 def _climb(sr, start, is_downward, tree, numbers, zero, is_reached, label, via):
     """Write the best paths from a place to all places above it to ``label``, and their last intermediates to ``via``.
 
@@ -84,7 +80,7 @@ def _climb(sr, start, is_downward, tree, numbers, zero, is_reached, label, via):
         s = parents[s]
 
 
-@_inner
+@inner
 def _edge_weight(starts, indices, values, u, v, zero):
     """Return the weight of an edge between vertices, or 0̄ if there is none."""
     a, b = starts[u], starts[u + 1]
@@ -92,7 +88,7 @@ def _edge_weight(starts, indices, values, u, v, zero):
     return values[a + index] if index >= 0 else zero
 
 
-@_inner
+@inner
 def _find_pivot(sr, u, v, value, tree, numbers, is_symmetric, ends, lists):
     """Return a pivot k < min(u, v) with F[u, k] ⊗ F[k, v] = F[u, v], or -1 if there is none."""
     supernode_of, _, pivot_starts, row_starts, rows = tree
@@ -125,7 +121,7 @@ def _find_pivot(sr, u, v, value, tree, numbers, is_symmetric, ends, lists):
     return -1
 
 
-@_inner
+@inner
 def _find_chain(sr, source, target, tree, numbers, zero, one):
     """Return the places of a best path in the factor, int32: up the tree from the source, and down to the target.
 

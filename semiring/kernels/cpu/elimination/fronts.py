@@ -28,16 +28,12 @@ symmetric linear equations", ACM TOMS 9 (1983). Cost: `semiring.sparse.symbolic_
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from semiring.kernels.cpu.codegen.jit import kernel
+from semiring.kernels.cpu.codegen.jit import inner, kernel
 from semiring.kernels.cpu.codegen.memory_intrinsics import address, call8
-from semiring.kernels.cpu.codegen.numba_internals import PART
 from semiring.kernels.cpu.codegen.scalars import accumulate, diverges, plus, star, times
 
 __all__ = ["extend", "reduce_front", "reduce_open", "reduce_subtree", "scatter_values"]
-
-_inner = njit(**PART)
 
 
 @kernel
@@ -48,7 +44,7 @@ def scatter_values(values, slots, memory):
             memory[slots[e]] = values[e]
 
 
-@_inner
+@inner
 def _close_block(sr, memory, s, k, row):
     """Close S (k, k) at memory[s:] in place.
 
@@ -77,7 +73,7 @@ def _close_block(sr, memory, s, k, row):
     return -1
 
 
-@_inner
+@inner
 def _eliminate_front(sr, folds, memory, s, r, t, k, m, is_symmetric, zero, update, u, work):
     """Eliminate the pivots of one front, whose update (m, m) lies at update[u:].
 
@@ -110,7 +106,7 @@ def _eliminate_front(sr, folds, memory, s, r, t, k, m, is_symmetric, zero, updat
     return -1
 
 
-@_inner
+@inner
 def _extend_front(sr, memory, s, r, t, k, m, first, is_symmetric, update, u, child, c, rows, a, count, place):
     """Add the update (count, count) of a child to the front of its parent (extend-add).
 
@@ -145,7 +141,7 @@ def _extend_front(sr, memory, s, r, t, k, m, first, is_symmetric, update, u, chi
                 update[cell] = plus(sr, update[cell], child[line + j])
 
 
-@_inner
+@inner
 def _number_rows(rows, a, m, place):
     for i in range(m):
         place[rows[a + i]] = i
@@ -180,7 +176,7 @@ def reduce_front(sr, folds, memory, node, tree, fronts, zero, update):
     return failed if failed < 0 else first + failed
 
 
-@_inner
+@inner
 def _eliminate_open_front(sr, folds, memory, s, r, t, k, m, is_symmetric, zero, update, u, work):
     """Eliminate a front as `_eliminate_front` does, without closing its block, for a semiring whose stars are 1̄.
 
@@ -211,7 +207,7 @@ def _eliminate_open_front(sr, folds, memory, s, r, t, k, m, is_symmetric, zero, 
     return -1
 
 
-@_inner
+@inner
 def _eliminate_supernodes(sr, folds, reduce, memory, start, end, tree, fronts, zero, place, stack, work):
     """Eliminate the supernodes start … end - 1, which are whole subtrees, by the function ``reduce``.
 

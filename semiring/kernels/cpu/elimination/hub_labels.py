@@ -18,11 +18,9 @@ the labels; D. Ouyang and others, "When hierarchy meets 2-hop-labeling", SIGMOD 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from semiring.kernels.cpu.codegen.jit import kernel
+from semiring.kernels.cpu.codegen.jit import inner, kernel
 from semiring.kernels.cpu.codegen.memory_intrinsics import address, call6, call8
-from semiring.kernels.cpu.codegen.numba_internals import PART
 from semiring.kernels.cpu.codegen.scalars import plus
 from semiring.kernels.cpu.elimination.triangular_solve import dot
 
@@ -36,7 +34,6 @@ __all__ = [
     "sums_from_roots",
 ]
 
-_inner = njit(**PART)
 _WIDE = 8  # with at least this many vectors, a panel is read once for all of them
 
 
@@ -65,7 +62,7 @@ def find_lowest_common(tails, heads, supernode_of, parents):
     return ancestors
 
 
-@_inner
+@inner
 def _list_supernodes(places, supernode_of, parents, size):
     """List the supernodes of the ``places`` (r,), sorted, and all their ancestors.
 
@@ -185,7 +182,7 @@ def join_labels(sr, x, x_at, y, y_at, lengths, zero, out):
         out[e] = dot(sr, zero, x[x_at[e] :], y, y_at[e], lengths[e])
 
 
-@_inner
+@inner
 def _mark_ancestors(s, places, more_places, number, lows, pivot_starts, row_starts, rows):
     """Set number[u] ← 0 for the places below supernode s on a path in the tree from a listed place to s, else -1.
 
@@ -240,13 +237,13 @@ def count_operations(nodes, starts, stops, tails, heads, is_shared, lows, pivot_
     return result
 
 
-@_inner
+@inner
 def _round_up(width, lanes):
     """Return the least multiple of ``lanes`` that is at least ``width``."""
     return (width + lanes - 1) // lanes * lanes
 
 
-@_inner
+@inner
 def _label_places(fold, lanes, s, left, right, is_closed, number, index, tree, memory, blocks, up_panels, zero, one, X):
     """Set X to the labels of the places that ``number`` marks, at the pivots left … right - 1 of supernode s.
 

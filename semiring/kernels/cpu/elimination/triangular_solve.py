@@ -14,11 +14,9 @@ only the panels of the supernodes above these entries in the tree.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from semiring.kernels.cpu.codegen.jit import kernel
+from semiring.kernels.cpu.codegen.jit import inner, kernel
 from semiring.kernels.cpu.codegen.memory_intrinsics import address, call8
-from semiring.kernels.cpu.codegen.numba_internals import PART
 from semiring.kernels.cpu.codegen.scalars import accumulate, plus, times
 
 __all__ = [
@@ -35,10 +33,8 @@ __all__ = [
     *("scatter_rows", "sweep_acyclic", "worst_of_rows"),
 ]
 
-_inner = njit(**PART)
 
-
-@_inner
+@inner
 def dot(sr, value, x, y, offset, count):
     """Return value ⊕ the sum of x[j] ⊗ y[offset + j] over j < count.
 

@@ -17,9 +17,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from semiring.kernels.cpu.codegen.jit import cache_on_disk
+from semiring.kernels.cpu.codegen.jit import cache_on_disk, inner
 from semiring.kernels.cpu.codegen.memory_intrinsics import bits_of, number_of, use_wide_vectors
-from semiring.kernels.cpu.codegen.numba_internals import INLINED, OUTER, PART
+from semiring.kernels.cpu.codegen.numba_internals import INLINED, OUTER
 from semiring.kernels.cpu.thread_pool import run_tasks
 
 __all__ = [
@@ -146,7 +146,7 @@ def _finite_reference(top):
     return top if top > -np.inf else 0.0
 
 
-@njit(**PART)
+@inner
 def _add_special_line(line, x):
     """Return the result of a line with infinities or NaN, in which ∞ − ∞ is no path, and NaN stays."""
     top = -np.inf

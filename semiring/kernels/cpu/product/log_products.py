@@ -35,11 +35,11 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from semiring.algebra.catalogue import adds_exponentials, max_plus
 from semiring.kernels.contract import Backend, KernelPlan
+from semiring.kernels.cpu.codegen.jit import inner
 from semiring.kernels.cpu.codegen.memory_intrinsics import (
     address,
     assume_no_nan,
@@ -50,7 +50,6 @@ from semiring.kernels.cpu.codegen.memory_intrinsics import (
     trailing_zeros,
     use_wide_vectors,
 )
-from semiring.kernels.cpu.codegen.numba_internals import PART
 from semiring.kernels.cpu.product import log_lines
 from semiring.kernels.cpu.product.log_lines import (
     FRACTION,
@@ -358,7 +357,7 @@ def _compute_exponents(top, exponents):
         exponents[j] = np.rint(np.float64(top[j]) * LOG2_E)
 
 
-@njit(**PART)
+@inner
 def _survey_row(row):
     """Return both marks of a row, as in `survey_rows`."""
     use_wide_vectors()
@@ -371,7 +370,7 @@ def _survey_row(row):
     return count, flags
 
 
-@njit(**PART)
+@inner
 def _greatest_within(row, offset):
     greatest = offset.dtype.type(-np.inf)
     for j in range(row.size):
@@ -380,7 +379,7 @@ def _greatest_within(row, offset):
     return greatest
 
 
-@njit(**PART)
+@inner
 def _mark_rows(X, offset, top, marks, start, stop):
     """Compute the marks of the rows that have an entry outside `LOW` … `HIGH`, and the greatest entry within."""
     for i in range(start, stop):

@@ -17,7 +17,6 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from semiring.algebra.catalogue import adds_exponentials
@@ -33,8 +32,8 @@ from semiring.kernels.cpu.codegen.exponential_sums import (
     terms_across,
     terms_along,
 )
+from semiring.kernels.cpu.codegen.jit import inner
 from semiring.kernels.cpu.codegen.memory_intrinsics import address, assume_no_nan, number_of, use_wide_vectors
-from semiring.kernels.cpu.codegen.numba_internals import PART
 from semiring.kernels.cpu.product.log_lines import (
     LINES,
     LOG2_E,
@@ -117,7 +116,7 @@ def _write_logarithms(total, top, reference, floor, middle, values, single_terms
     return flag > 0
 
 
-@njit(**PART)
+@inner
 def _single_term(line, x, value):
     """Return the only m + x that is not -∞, -∞ if there is none, else ``value``."""
     single = np.float32(-np.inf)

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 import numba
 
+from semiring.kernels.cpu.codegen.jit import inner, kernel
 from semiring.kernels.cpu.codegen.memory_intrinsics import (
     LANE_BYTES,
     WIDENED,
@@ -39,7 +40,6 @@ from semiring.kernels.cpu.codegen.memory_intrinsics import (
     put_repeated,
     widen,
 )
-from semiring.kernels.cpu.codegen.numba_internals import OUTER, PART
 
 __all__ = [
     "CHUNK",
@@ -93,17 +93,13 @@ class ProductShape(NamedTuple):
     zero: int  # the bits of 0̄, as a signed 64-bit integer
 
 
-_inner: Callable[[Callable[..., Any]], Any] = numba.njit(**PART)
-_outer: Callable[[Callable[..., Any]], Any] = numba.njit(**OUTER)
-
-
-@_inner
+@inner
 def word(job: int, place: int) -> int:
     """Read the word of a job at a place."""
     return int(fetch(job, job + 8 * place))
 
 
-@_inner
+@inner
 def pack_columns(
     b: int, row: int, column: int, steps: int, n: int, width: int, size: int, zero: Any, packed: int
 ) -> None:
@@ -126,7 +122,7 @@ def pack_columns(
                 put(zero, target + j * size)
 
 
-@_inner
+@inner
 def pack_rows(
     a: int, row: int, column: int, m: int, steps: int, rows: int, size: int, by_rows: int, zero: Any, packed: int
 ) -> None:
@@ -159,7 +155,7 @@ def pack_rows(
         packed += steps * rows * unit
 
 
-@_inner
+@inner
 def move_tile(
     like: Any, m: int, n: int, source: int, row: int, column: int, target: int, to_row: int, to_column: int
 ) -> None:
@@ -169,7 +165,7 @@ def move_tile(
             put(fetch(like, source + i * row + j * column), target + i * to_row + j * to_column)
 
 
-@_inner
+@inner
 def call_tile(tile: int, operands: tuple[int, ...], mark: int, mark_row: int, chunk: int, first: int) -> None:
     """Run a native tile on its nine ``operands``; with ``chunk`` > 0 it marks improved entries, from ``first`` on."""
     if chunk == 0:
@@ -178,7 +174,7 @@ def call_tile(tile: int, operands: tuple[int, ...], mark: int, mark_row: int, ch
         call13(tile, (*operands, mark, mark_row, chunk, first))
 
 
-@_inner
+@inner
 def tiles_in_row(
     job: int,
     steps: int,
@@ -301,7 +297,7 @@ def block_product(element: Any) -> Callable[..., None]:
     return compute
 
 
-@_outer
+@kernel
 def product(
     C: Array,
     A: Array,
@@ -334,7 +330,7 @@ def product(
         _compute_all(job, C.shape[0], C.shape[1], job)
 
 
-@_outer
+@kernel
 def products(Cs: Array, As: Array, Bs: Array, shape: int, accumulate: int, workspace: int) -> None:
     """Compute C ← [C ⊕] A ⊗ B for every matrix of three stacks, on the calling thread."""
     for i in range(SHAPE_WORDS):
@@ -351,7 +347,7 @@ def products(Cs: Array, As: Array, Bs: Array, shape: int, accumulate: int, works
         _compute_all(workspace, Cs.shape[1], Cs.shape[2], workspace)
 
 
-@_inner
+@inner
 def _compute_all(job: int, m: int, n: int, workspace: int) -> None:
     """Compute all of C as one block."""
     cut, values = workspace + 8 * WORDS, (0, m, 0, n)

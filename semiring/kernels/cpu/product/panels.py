@@ -10,16 +10,14 @@ from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from semiring.algebra.catalogue import plus_times
 from semiring.kernels.contract import KernelPlan
-from semiring.kernels.cpu.codegen.jit import cache_on_disk
 from semiring.kernels.cpu.codegen.memory_intrinsics import address, call9
-from semiring.kernels.cpu.codegen.numba_internals import OUTER
 from semiring.kernels.cpu.codegen.target import host
 from semiring.kernels.cpu.kernels import kernels_for
+from semiring.kernels.cpu.product.log_lines import kernel
 from semiring.kernels.machines import cpu_speed
 from semiring.kernels.machines.speed_data import TileShape
 
@@ -84,8 +82,7 @@ def aligned_zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     return room[start : start + size].view(dtype).reshape(shape)
 
 
-@cache_on_disk
-@njit(**OUTER, fastmath={"contract"})
+@kernel
 def add_steps(tile, A, packed, C, first, steps, accumulate):
     """Compute C ← [C +] A · B, as `multiply`, for some of the columns of A."""
     native, rows, width = tile
@@ -98,8 +95,7 @@ def add_steps(tile, A, packed, C, first, steps, accumulate):
             call9(native, (steps, a, across, size, b, c, down, accumulate, c))
 
 
-@cache_on_disk
-@njit(**OUTER, fastmath={"contract"})
+@kernel
 def multiply(tile, A, packed, C):
     """Compute C ← A · B, for rows in whole tiles, and B in panels at the address ``packed``.
 
