@@ -82,10 +82,9 @@ def tile_code(plan: KernelPlan, target: Target, *, has_marks: bool = False) -> t
 
 def product_code(plan: KernelPlan, architecture: str) -> str:
     """Return the SASS of C ← A ⊗ B of large row-major matrices."""
-    from semiring.kernels.cuda.compile.cubins import cubin
-    from semiring.kernels.cuda.product.calls import call_for, format_of
-    from semiring.kernels.cuda.product.layouts import Placement
-    from semiring.kernels.cuda.product.words import WordFormat
+    from semiring.kernels.cuda.product.calls import Placement, call_for, format_of
+    from semiring.kernels.cuda.product.cubins import cubin
+    from semiring.kernels.cuda.product.specification import WordFormat
 
     n = 8192  # enough rows that `tile_for` chooses the tile for large matrices
     words = WordFormat("int32", 32) if plan.dtype == np.bool_ else format_of(plan)

@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.common import device_milliseconds
 from semiring.kernels import code_store
-from semiring.kernels.cuda.compile.cubins import fingerprint
+from semiring.kernels.cuda.product.cubins import fingerprint
 from semiring.kernels.cuda.product.specification import Product
 from semiring.kernels.cuda.product.tiles import Tile
 
@@ -68,7 +68,7 @@ def _entries(product: Product, words: int) -> Any:
 def _rate(product: Product, tile: Tile) -> float:
     import cupy
 
-    from semiring.kernels.cuda.compile.loading import Kernel, architecture
+    from semiring.kernels.cuda.product.launches import Kernel, architecture
 
     device = cupy.cuda.Device()
     name, code = limit_cubin(product, tile, architecture(device.id))

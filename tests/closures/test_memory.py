@@ -253,7 +253,7 @@ def products(monkeypatch):
     fakes = {
         "cupy": SimpleNamespace(empty=empty, zeros=lambda shape, dtype: np.zeros(shape, dtype)),
         "semiring.kernels.cuda.product.bit_products": SimpleNamespace(),
-        "semiring.kernels.cuda.product.launches": SimpleNamespace(prepare=None),
+        "semiring.kernels.cuda.product.launches": SimpleNamespace(prepare=None, load_kernel=None, enter_device=None),
     }
     for name, module in fakes.items():
         monkeypatch.setitem(sys.modules, name, module)

@@ -282,7 +282,7 @@ def copy(tmp_path, monkeypatch):
 
 def fingerprints():
     forget()
-    roots = set(kernels().values()) | {("semiring.kernels.cuda.compile.compilation",)}
+    roots = set(kernels().values()) | {("semiring.kernels.cuda.product.cubins",)}
     return {modules: sources.fingerprint(modules, "versions") for modules in roots}
 
 

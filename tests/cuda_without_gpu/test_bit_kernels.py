@@ -13,7 +13,7 @@ import semiring as sr
 from semiring import CATALOGUE
 from semiring.kernels.cuda.product import bit_kernels
 from semiring.kernels.cuda.product.calls import call_for
-from semiring.kernels.cuda.product.words import WordFormat
+from semiring.kernels.cuda.product.specification import WordFormat
 from semiring.kernels.engine import make_plan
 from tools.machine_code import disassemble, find_disassembler
 

@@ -77,9 +77,9 @@ CODES = by_tier([(target, name) for target, names in TARGETS.items() for name in
 COMPILE = """
 import pathlib, sys
 from semiring.kernels.cuda.product import tiles
-from semiring.kernels.cuda.compile.cubins import cubin
+from semiring.kernels.cuda.product.cubins import cubin
 from semiring.kernels.cuda.product.specification import Fold, Product, Search
-from semiring.kernels.cuda.product.words import WordFormat as W
+from semiring.kernels.cuda.product.specification import WordFormat as W
 inf = float("inf")
 rows, pieces, splat = (("word", "vector", "vector"), ("pieces", "vector", "vector"), ("splat", "vector", "vector"))
 folder, target = pathlib.Path(sys.argv[1]), sys.argv[2]
@@ -258,9 +258,9 @@ MATRIX = """
 import sys
 from semiring import CATALOGUE
 from semiring.kernels.cuda.product.calls import call_for, format_of
-from semiring.kernels.cuda.compile.compilation import build
-from semiring.kernels.cuda.product.layouts import Placement
-from semiring.kernels.cuda.product.words import WordFormat, numpy_dtype
+from semiring.kernels.cuda.product.cubins import build
+from semiring.kernels.cuda.product.calls import Placement
+from semiring.kernels.cuda.product.specification import WordFormat, numpy_dtype
 from semiring.kernels.engine import make_plan
 
 count = 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -14,13 +13,18 @@ from semiring import CATALOGUE
 from semiring.algebra.expressions import parse
 from semiring.errors import DeviceError
 from semiring.kernels import code_store, sources
-from semiring.kernels.cuda.compile import cubins
-from semiring.kernels.cuda.product import tiles
-from semiring.kernels.cuda.product.calls import call_for, format_of
-from semiring.kernels.cuda.product.layouts import Placement, drop_neutral, is_nonnegative, pieces, selects_bits
-from semiring.kernels.cuda.product.specification import Fold
+from semiring.kernels.cuda.product import cubins, tiles
+from semiring.kernels.cuda.product.calls import (
+    Placement,
+    call_for,
+    drop_neutral,
+    format_of,
+    is_nonnegative,
+    pieces,
+    selects_bits,
+)
+from semiring.kernels.cuda.product.specification import Fold, WordFormat, numpy_dtype
 from semiring.kernels.cuda.product.tiles import Tile, parts_for, tile_for
-from semiring.kernels.cuda.product.words import WordFormat, numpy_dtype
 from semiring.kernels.engine import make_plan
 
 TABLE = {name: tile for name, tile in vars(tiles).items() if isinstance(tile, Tile)}
@@ -330,7 +334,7 @@ def builds(tmp_path, monkeypatch):
         return "kernel", repr(asked[-1]).encode()
 
     monkeypatch.setenv("SEMIRING_CACHE_DIR", str(tmp_path))
-    monkeypatch.setitem(sys.modules, "semiring.kernels.cuda.compile.compilation", SimpleNamespace(build=build))
+    monkeypatch.setattr(cubins, "build", build)
     return asked
 
 
@@ -374,9 +378,7 @@ def test_the_versions_of_the_compiler_are_part_of_every_key(monkeypatch):
 
 def test_no_source_of_machine_code_is_forgotten():
     """The key covers the modules of its own folder that the compiler imports, and the expressions of the kernels."""
-    found = set(sources.find_sources([cubins._COMPILATION]))
-    for name in ("compile.compilation", "compile.lower", "product.k_reductions", "product.gemm", "product.registers"):
-        assert f"semiring.kernels.cuda.{name}" in found
-    for name in ("shared_memory", "specification", "tiles", "words"):
+    found = set(sources.find_sources([cubins.__name__]))
+    for name in ("gemm", "k_reductions", "lower", "shared_memory", "specification", "tiles"):
         assert f"semiring.kernels.cuda.product.{name}" in found
     assert {f"semiring.algebra.expressions.{name}" for name in ("parsing", "tracing", "tree")} <= found

@@ -18,8 +18,7 @@ from semiring.kernels.cuda.closing.blocks import block_kernel
 from semiring.kernels.cuda.closing.kernel_text import arithmetic_of, source
 from semiring.kernels.cuda.closing.look_ahead import FILE, look_ahead_shape
 from semiring.kernels.cuda.closing.paper_kernels import KERNELS
-from semiring.kernels.cuda.entries import entry_passes as device_kernels
-from semiring.kernels.cuda.entries import entry_scan, passes
+from semiring.kernels.cuda.entries import entry_passes, entry_scan
 from semiring.kernels.engine import make_plan
 from tools.machine_code import disassemble, find_disassembler
 
@@ -136,13 +135,18 @@ def test_other_architectures(target):
 @pytest.mark.full
 @pytest.mark.parametrize(
     "operation",
-    full(lambda which: which.name == "copy", [x for x in vars(device_kernels).values() if isinstance(x, passes.Pass)]),
+    full(
+        lambda which: which.name == "copy",
+        [x for x in vars(entry_passes).values() if isinstance(x, entry_passes.Pass)],
+    ),
     ids=lambda x: x.name,
 )
 def test_passes(operation):
     """Four loads of 16 bytes are under way before the first is waited for."""
     for target, size in (*((target, 4) for target in OTHERS), *(("sm_90a", size) for size in (1, 2, 8, 4))):
-        cubin, log = compile_for(target, passes.source(operation, np.dtype(f"{operation.kind}{size}")), ("-std=c++17",))
+        cubin, log = compile_for(
+            target, entry_passes.source(operation, np.dtype(f"{operation.kind}{size}")), ("-std=c++17",)
+        )
         assert "0 bytes spill stores" in log
     tool = find_disassembler()
     if tool is not None:

@@ -16,8 +16,8 @@ from semiring import CATALOGUE
 from semiring.algorithms.staged import staged
 from semiring.errors import DeviceError
 from semiring.kernels.cuda import CudaBackend
-from semiring.kernels.cuda.closing import barriers, limits, modules
 from semiring.kernels.cuda.closing import look_ahead as kernels
+from semiring.kernels.cuda.closing import modules
 from semiring.kernels.cuda.closing.kernel_text import arithmetic_of
 from semiring.kernels.engine import Engine, make_plan
 
@@ -73,7 +73,7 @@ def backend(streams):
     backend._classical = SimpleNamespace(supports=lambda plan: plan.semiring.name == "plus_times")
     backend._closing = importlib.import_module("semiring.kernels.cuda.closing")
     backend._log_sums = SimpleNamespace(may_use_cublas=lambda *_: False)
-    backend._squares = SimpleNamespace(fits=lambda plan, n: n > 128)  # as on a GPU with tensor cores for bits
+    backend._relations = SimpleNamespace(can_square=lambda plan, n: n > 128)  # as on a GPU with tensor cores for bits
     return backend
 
 
@@ -176,7 +176,7 @@ def test_a_device_that_grants_little_shared_memory(backend, monkeypatch, dtype, 
     for beside in (False, True):
         assert kernels.is_closed_in_stages(arithmetic_of(plan), 99 << 10, beside) is (plan.dtype.itemsize == 8)
     for granted, expected in ((48 << 10, has_look_ahead), (99 << 10, True), (163 << 10, True)):
-        monkeypatch.setattr(limits, "max_shared_memory", lambda granted=granted: granted)
+        monkeypatch.setattr(backend._closing, "max_shared_memory", lambda granted=granted: granted)
         for n, found in ((0, False), (1, True), (104, True), (129, expected), (1024, expected), (5000, expected)):
             assert backend.can_close(plan, n) is found, (granted, n)
     assert not backend.can_close(make_plan(CATALOGUE["plus_times"], "float32"), 100)
@@ -185,7 +185,7 @@ def test_a_device_that_grants_little_shared_memory(backend, monkeypatch, dtype, 
 
 
 def test_staged_says_what_it_lacks(backend, monkeypatch):
-    monkeypatch.setattr(limits, "max_shared_memory", lambda: 48 << 10)
+    monkeypatch.setattr(backend._closing, "max_shared_memory", lambda: 48 << 10)
     engine = Engine(backend, make_plan(CATALOGUE["min_plus"], "float64"))
     with pytest.raises(DeviceError, match="too little shared memory to close float64: use rkleene"):
         staged(engine, np.zeros((300, 300)))
@@ -291,33 +291,33 @@ def test_captured_kernels_meet_by_words_of_their_own(monkeypatch):
 
     cuda = SimpleNamespace(runtime=SimpleNamespace(getDevice=lambda: 0))
     monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cuda, zeros=zeros))
-    monkeypatch.setattr(barriers, "_words", {})
+    monkeypatch.setattr(kernels, "_words", {})
     one, two = (SimpleNamespace(ptr=ptr, is_capturing=lambda: capturing) for ptr in (16, 32))
-    usual = barriers.words_of(one)
-    assert barriers.words_of(one) is usual
-    assert barriers.words_of(two) is not usual
-    with barriers.recorded_words() as recorded:
+    usual = kernels.words_of(one)
+    assert kernels.words_of(one) is usual
+    assert kernels.words_of(two) is not usual
+    with kernels.recorded_words() as recorded:
         made.clear()
         capturing = True
-        first, second = barriers.words_of(one), barriers.words_of(two)
-        assert np.shares_memory(first, barriers.words_of(one))
+        first, second = kernels.words_of(one), kernels.words_of(two)
+        assert np.shares_memory(first, kernels.words_of(one))
         assert not made
     assert first.base is second.base is recorded._all
     assert not np.shares_memory(first, second)
-    assert barriers.words_of(one) is not barriers.words_of(one), "a capture by the caller: new ones for every launch"
+    assert kernels.words_of(one) is not kernels.words_of(one), "a capture by the caller: new ones for every launch"
     capturing = False
-    assert barriers.words_of(one) is usual
+    assert kernels.words_of(one) is usual
 
 
 def test_default_streams_of_threads_have_words_of_their_own(monkeypatch):
     """CUDA has one address for all of them, and their kernels run side by side."""
     cuda = SimpleNamespace(runtime=SimpleNamespace(getDevice=lambda: 0))
     monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cuda, zeros=np.zeros))
-    monkeypatch.setattr(barriers, "_words", {})
+    monkeypatch.setattr(kernels, "_words", {})
     default = SimpleNamespace(ptr=2, is_capturing=lambda: False)
-    here, there = barriers.words_of(default), []
-    thread = threading.Thread(target=lambda: there.append(barriers.words_of(default)))
+    here, there = kernels.words_of(default), []
+    thread = threading.Thread(target=lambda: there.append(kernels.words_of(default)))
     thread.start()
     thread.join()
-    assert barriers.words_of(default) is here
+    assert kernels.words_of(default) is here
     assert there[0] is not here

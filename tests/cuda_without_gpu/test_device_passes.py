@@ -10,7 +10,6 @@ from cuda_on_host import HostKernels, PreparedOnHost, needs_compiler
 from tiers import full
 
 from semiring.kernels.cuda.entries import entry_passes as kernels
-from semiring.kernels.cuda.entries import passes
 
 _VECTOR = "struct uint4 { unsigned x, y, z, w; };\n"
 
@@ -43,12 +42,12 @@ def aligned_array(shape, dtype, offset=0):
 def launches(monkeypatch):
     """Run the passes on the host, and record (name, rows) of every dense launch, and of NumPy's loops their name."""
     calls, compiled = [], {}
-    named = {which.name: which for which in vars(kernels).values() if isinstance(which, passes.Pass)}
+    named = {which.name: which for which in vars(kernels).values() if isinstance(which, kernels.Pass)}
 
     def dense(which, integer, device):
         key = which, integer
         if key not in compiled:
-            text = _VECTOR + passes.source(which, integer)
+            text = _VECTOR + kernels.source(which, integer)
             compiled[key] = HostKernels(text)
 
         def launch(grid, block, arguments):
@@ -58,9 +57,9 @@ def launches(monkeypatch):
 
         return launch
 
-    monkeypatch.setattr(passes, "_dense_kernel", dense)
-    monkeypatch.setattr(passes, "PreparedLaunch", PreparedOnHost)
-    passes._prepare_launch.cache_clear()
+    monkeypatch.setattr(kernels, "_dense_kernel", dense)
+    monkeypatch.setattr(kernels, "PreparedLaunch", PreparedOnHost)
+    kernels._prepare_launch.cache_clear()
 
     def elementwise(inputs, outputs, code, name):
         """Declare a kernel as CuPy does, so that inputs cannot be written."""
@@ -68,7 +67,7 @@ def launches(monkeypatch):
         parameters = [f"const {part}" for part in inputs.split(", ")[1:]] + [f"int {x}" for x in names[2:]]
 
         def each(A, *arguments):
-            head = f"typedef {'unsigned ' if A.dtype.kind == 'u' else 'signed '}{passes.SIZES[A.itemsize]} T;\n"
+            head = f"typedef {'unsigned ' if A.dtype.kind == 'u' else 'signed '}{kernels.SIZES[A.itemsize]} T;\n"
             kernel = (
                 f'extern "C" __global__ void each({", ".join(["const T *xs", "T *ys", "int n", *parameters])}) {{\n'
                 f"for (int i = 0; i < n; ++i) {{ const T &x = xs[i]; T &y = ys[i]; {code} }} }}\n"
@@ -91,8 +90,7 @@ def launches(monkeypatch):
         ElementwiseKernel = staticmethod(elementwise)
         cuda = SimpleNamespace(runtime=SimpleNamespace(getDevice=lambda: 0))
 
-    for module in (passes, kernels):
-        monkeypatch.setattr(module, "load_cupy", Cupy)
+    monkeypatch.setattr(kernels, "load_cupy", Cupy)
     for which in named.values():
         vars(which).pop("_elementwise", None)
     yield calls

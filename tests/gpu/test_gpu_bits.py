@@ -23,8 +23,8 @@ DEPTHS = (*SIZES, 4096, 4097, 5000)
 def tensor_cores(monkeypatch):
     """Send products of every size to the tensor cores, and record the shapes of the operands."""
     from semiring.kernels.cuda.closing.modules import current_device
-    from semiring.kernels.cuda.compile.loading import architecture
     from semiring.kernels.cuda.product import bit_kernels, bit_products, product_routes
+    from semiring.kernels.cuda.product.launches import architecture
 
     if architecture(current_device()) != bit_kernels.TARGET:
         pytest.skip("the tensor cores of this GPU have no products of bits")

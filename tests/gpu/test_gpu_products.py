@@ -130,13 +130,13 @@ def test_a_thread_that_has_touched_no_gpu(backend, rng):
     """Such a thread loads kernels before any function of CUDA has run in it."""
     import cupy
 
-    from semiring.kernels.cuda.compile import loading
+    from semiring.kernels.cuda.product import launches
     from semiring.kernels.cuda.product import product_routes as products
 
     A = rng.integers(0, 50, (33, 33)).astype(np.float32)
     (a,) = on_device(A)
     c, failures = cupy.empty_like(a), []
-    loading.load_kernel.cache_clear()
+    launches.load_kernel.cache_clear()
     products._routes.cache_clear()
 
     def work():
@@ -156,10 +156,8 @@ def test_a_thread_that_has_touched_no_gpu(backend, rng):
 def short_sides(monkeypatch):
     """Limit the sides of a launch to 64."""
     from semiring.kernels.cuda.product import product_routes as products
-    from semiring.kernels.cuda.product import witnesses as recording
 
     monkeypatch.setattr(products, "LARGEST", 64)
-    monkeypatch.setattr(recording, "LARGEST", 64)
     products._routes.cache_clear()
     yield
     products._routes.cache_clear()
@@ -206,9 +204,9 @@ LARGE = [
 @pytest.mark.parametrize(("name", "dtype", "nonnegative", "tile"), LARGE)
 def test_the_tiles_of_large_products(backend, name, dtype, nonnegative, tile, monkeypatch, rng):
     """The large tiles begin at some thousand rows. Here they compute matrices a little larger than one or two tiles."""
-    from semiring.kernels.cuda.compile.loading import load_kernel
     from semiring.kernels.cuda.product import launches, tiles
     from semiring.kernels.cuda.product import product_routes as products
+    from semiring.kernels.cuda.product.launches import load_kernel
 
     monkeypatch.setattr(tiles, "_MANY_LARGE", 0)
     monkeypatch.setattr(tiles, "_MANY_OTHERS", 0)

@@ -101,7 +101,7 @@ def test_the_gpu_backend_says_what_is_missing():
     code = (
         "import sys\n"
         "sys.modules.update(cupy=None, cutlass=None)\n"
-        "import semiring.kernels.cuda.product.layouts, semiring.kernels.cuda.product.tiles\n"
+        "import semiring.kernels.cuda.product.calls, semiring.kernels.cuda.product.tiles\n"
         "from semiring.errors import MissingExtraError\n"
         "try:\n    semiring.kernels.cuda.CudaBackend()\n"
         "except MissingExtraError as error:\n    print(error)"

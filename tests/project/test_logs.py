@@ -14,9 +14,8 @@ import pytest
 
 from semiring import closure
 from semiring.closures.planner import forget_plans
-from semiring.kernels.cuda.compile import cubins
-from semiring.kernels.cuda.product.specification import Fold, Product, Search
-from semiring.kernels.cuda.product.words import WordFormat
+from semiring.kernels.cuda.product import cubins
+from semiring.kernels.cuda.product.specification import Fold, Product, Search, WordFormat
 from semiring.logs import Compilation, log_choice, logger
 
 ROOT = str(Path(__file__).parents[2])
@@ -127,9 +126,7 @@ def test_a_new_plan_of_a_closure_is_logged_once(caplog, rng, n):
 def test_kernels_of_a_gpu_are_told_of_too(caplog, monkeypatch, kernel, line):
     """The compiler is a stand-in, because the test is about the log: it has a line for a miss of the cache, not for a
     hit."""
-    stand_in = type(sys)("compilation")
-    stand_in.build = lambda *_: ("kernel", b"code")
-    monkeypatch.setitem(sys.modules, "semiring.kernels.cuda.compile.compilation", stand_in)
+    monkeypatch.setattr(cubins, "build", lambda *_: ("kernel", b"code"))
     kept = {}
     cubins.fingerprint()  # reads the digests of sources from disk, once in a process
     monkeypatch.setattr(cubins.code_store, "load", lambda fingerprint, key, rebuild: kept.get(key))

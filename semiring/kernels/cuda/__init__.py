@@ -1,15 +1,15 @@
 """Implement the CUDA backend: any semiring on NVIDIA GPUs from sm_80 on, by kernels of the CUTLASS Python DSL.
 
-`product` has the product. Some modules decide in plain numbers: `words` defines the elements of a register,
-`specification` the parameters of a compiled kernel, and `tiles`, `layouts` and `calls` the kernel for some operands.
-The DSL compiles others: `gemm` with `shared_memory` is the kernel, `fold` joins the parts of a product whose k was
-split, `search` finds witnesses, and `registers` has their operations on words. The remaining modules work on CuPy
-arrays. `launches` prepares one product, and `operations` and `witnesses` implement the contract. `classical` multiplies
-plus_times by cuBLAS, `log_sums` multiplies log_plus by cuBLAS, and `entrywise` computes ⊕ and ⊗ of entries.
+`product` has the product. Some modules decide in plain numbers: `specification` defines the words of a register and the
+parameters of a compiled kernel, and `tiles` and `calls` the kernel for some operands. The DSL compiles others: `gemm`
+with `shared_memory` is the kernel, `k_reductions` joins the parts of a product whose k was split and finds witnesses,
+and `lower` has their operations on words. `cubins` runs the compiler and stores machine code on disk. A process that
+finds the code on disk does not need the DSL. The remaining modules work on CuPy arrays. `launches` loads the code and
+prepares one product, and `product_routes` implements the contract. `classical` multiplies plus_times by cuBLAS,
+`log_sums` multiplies log_plus by cuBLAS, and `entrywise` computes ⊕ and ⊗ of entries.
 
-`compile` lowers expressions to instructions, runs the compiler, stores machine code on disk, and launches it. A process
-that finds the code on disk does not need the DSL. `closing` closes blocks and matrices, in CUDA C++. `streams` runs
-concurrent work and records closures. `predecessors` finds paths.
+`entries` scans and converts entries. `closing` closes blocks and matrices, in CUDA C++. `streams` runs concurrent work
+and records closures. `predecessor_kernels` finds paths, and `graph_kernels` analyses structures.
 """
 
 from __future__ import annotations
@@ -67,14 +67,14 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
         try:
             from semiring.kernels.cuda import closing, graph_kernels
             from semiring.kernels.cuda.closing import paper_kernels as papers
-            from semiring.kernels.cuda.closing import relations, squares
+            from semiring.kernels.cuda.closing import relations
             from semiring.kernels.cuda.entries import entry_passes
-            from semiring.kernels.cuda.product import classical, log_sums, witnesses
+            from semiring.kernels.cuda.product import classical, log_sums
             from semiring.kernels.cuda.product import product_routes as products
         except ImportError as error:
             raise MissingExtraError("CuPy", "cuda", "computing on an NVIDIA GPU") from error
-        self._classical, self._log_sums, self._products, self._witnesses = classical, log_sums, products, witnesses
-        self._closing, self._squares, self._entry_kernels = closing, squares, entry_passes
+        self._classical, self._log_sums, self._products = classical, log_sums, products
+        self._closing, self._entry_kernels = closing, entry_passes
         self._relations, self._graphs, self._papers = relations, graph_kernels, papers
 
     @cached_property
@@ -137,7 +137,7 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
     def multiply_add_witness(self, plan: KernelPlan, C: Any, W: Any, A: Any, B: Any, k0: int) -> None:
         """Compute `multiply_add`, and the smallest attaining k0 + k where the product is strictly better than C."""
         with plan.stream or _NULL_CONTEXT:
-            self._witnesses.multiply_add_witness(plan, C, W, A, B, k0)
+            self._products.multiply_add_witness(plan, C, W, A, B, k0)
 
     def can_close(self, plan: KernelPlan, n: int) -> bool:
         """Return whether `close` takes a matrix of n rows under this plan.
@@ -145,7 +145,7 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
         It needs an idempotent ⊕, elements, and a device with enough shared memory for the kernel.
         """
         if plan.storage == "bits":
-            return self._squares.fits(plan, n)
+            return self._relations.can_square(plan, n)
         return plan.semiring.idempotent and n > 0 and self._closing.fits(plan, n)
 
     def stack_rows(self, plan: KernelPlan) -> int:
@@ -298,7 +298,7 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
         """
         if plan.storage == "bits":
             with plan.stream or _NULL_CONTEXT:
-                self._squares.close(plan, A)
+                self._relations.close_by_squares(plan, A)
         else:
             self._closing.close(plan, A, has_concurrent_work=has_concurrent_work)
 

@@ -13,7 +13,7 @@ import cupy
 import numpy as np
 
 from semiring.kernels.contract import KernelPlan, Status
-from semiring.kernels.cuda.closing.barriers import recorded_words
+from semiring.kernels.cuda.closing.look_ahead import recorded_words
 
 __all__ = ["CudaStreams", "mark", "replay"]
 

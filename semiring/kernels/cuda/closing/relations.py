@@ -1,8 +1,15 @@
-"""Implement `GraphKernels` for packed truth values on a GPU, by the kernels of relations.cu."""
+"""Analyse and close packed truth values on a GPU: `GraphKernels` by relations.cu, and closures of blocks by squaring.
+
+Squaring on the tensor cores computes A* = (1̄ ⊕ A)^(2^t), 2^t ≥ n - 1. It takes ⌈log₂ n⌉ products, and elimination takes
+one. But the tensor cores are 16 times as fast as LOP3, and squares have no chain of n pivots. The squares are in place.
+If another thread block has set an entry already, that entry only appears earlier. After t squares all entries are set,
+so the result is the closure in any order. If a square changes nothing, its input was already closed, and the squares
+enqueued after it do nothing.
+"""
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -10,25 +17,31 @@ import cupy
 import numpy as np
 
 from semiring.kernels.contract import KernelPlan
+from semiring.kernels.cuda.closing.kernel_text import arithmetic_of
 from semiring.kernels.cuda.closing.modules import current_device, max_shared_memory
 from semiring.kernels.cuda.entries.entry_passes import reduction
-from semiring.kernels.cuda.product.bit_kernels import is_reachability
+from semiring.kernels.cuda.product import bit_kernels, bit_products
 from semiring.kernels.cuda.product.calls import call_for, format_of
+from semiring.kernels.cuda.product.launches import architecture
 from semiring.logs import CACHED_SECONDS, Compilation
 
-__all__ = ["count_edges", "fill_component", "has_bit_kernels", "peel", "permute_bits", "sweep_against", "sweep_along"]
+__all__ = [
+    *("count_edges", "fill_component", "has_bit_kernels", "peel", "permute_bits", "sweep_against", "sweep_along"),
+    *("can_square", "close_by_squares"),
+]
 
 _THREADS = 256
 _TOGETHER = 16  # the words of a set of vertices whose rows one block sweeps along
 _ROWS = 8  # the most rows whose columns one block permutes together
 _STRIP = 64  # the strips of columns in which the rows are permuted
 _U32 = np.dtype(np.uint32)
+_LEAST, _MOST = 129, bit_kernels.DEPTH  # the least and the most rows that are closed by squares
 
 
 def has_bit_kernels(plan: KernelPlan, n: int) -> bool:
     """Return whether ⊕ is or and ⊗ is and, and a row of n bits fits the shared memory of a block."""
     call = call_for(plan, format_of(plan), accumulate=True)
-    return is_reachability(call) and 0 < n <= 8 * max_shared_memory()
+    return bit_kernels.is_reachability(call) and 0 < n <= 8 * max_shared_memory()
 
 
 def count_edges(words: Any) -> tuple[int, bool]:
@@ -137,3 +150,33 @@ def _kernel(name: str, rows: int, device: int) -> Any:
 def _module(rows: int) -> Any:
     text = Path(__file__).with_name("relations.cu").read_text("utf-8")
     return cupy.RawModule(code=text, options=("-std=c++17", f"-DROWS={rows}"), backend="nvrtc")
+
+
+# -------------------------------------------------------------------------------------- closures by squares
+
+
+def can_square(plan: KernelPlan, n: int) -> bool:
+    """Return whether `close_by_squares` takes packed matrices of n rows: ⊕ is or, ⊗ is and, and every star is true."""
+    if not _LEAST <= n <= _MOST or architecture(current_device()) != bit_kernels.TARGET:
+        return False
+    arithmetic = arithmetic_of(plan)
+    call = call_for(plan, format_of(plan), accumulate=True)
+    return bit_kernels.is_reachability(call) and arithmetic.star is None and arithmetic.divergence is None
+
+
+def close_by_squares(plan: KernelPlan, A: Any) -> None:
+    """Compute A ← A* in place for words (n, ⌈n/32⌉) of any row stride, enqueued on the current stream."""
+    n = A.shape[0]
+    changes = cupy.empty((n - 1).bit_length() + 1, np.uint32)
+    _set_diagonal()(np.int64(A.strides[0] // 4), len(changes), cupy.ndarray((1,), np.uint32, A.data), changes, size=n)
+    bit_products.square(A, changes)
+
+
+@cache
+def _set_diagonal() -> Any:
+    return cupy.ElementwiseKernel(
+        "int64 stride, int32 rounds",
+        "raw uint32 A, raw uint32 changes",
+        "A[i * stride + i / 32] |= 1u << i % 32; if (i < rounds) changes[i] = i == 0",
+        "set_diagonal",
+    )

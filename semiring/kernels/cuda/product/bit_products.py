@@ -26,7 +26,6 @@ import numpy as np
 
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda.closing.modules import compile_for, current_device, multiprocessors
-from semiring.kernels.cuda.compile.loading import architecture
 from semiring.kernels.cuda.entries.entry_passes import copy
 from semiring.kernels.cuda.entries.prepared_launch import PreparedLaunch, load_function
 from semiring.kernels.cuda.product.bit_kernels import (
@@ -44,7 +43,7 @@ from semiring.kernels.cuda.product.bit_kernels import (
     width_for,
 )
 from semiring.kernels.cuda.product.calls import ProductCall
-from semiring.kernels.cuda.product.launches import enter_device
+from semiring.kernels.cuda.product.launches import architecture, enter_device
 from semiring.logs import CACHED_SECONDS, Compilation
 
 __all__ = ["Panel", "is_read_before", "route", "square"]

@@ -9,8 +9,7 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algebra.expressions import Expression
-from semiring.kernels.cuda.closing.kernel_text import Arithmetic
-from semiring.kernels.cuda.closing.printer import ELEMENTS
+from semiring.kernels.cuda.closing.kernel_text import ELEMENTS, Arithmetic
 
 __all__ = ["apply", "source"]
 

@@ -42,12 +42,10 @@ from cutlass._mlir.dialects import math as mlir_math
 from cutlass.cutlass_dsl import dsl_user_op
 
 from semiring.algebra.expressions import parse
-from semiring.kernels.cuda.compile.lower import lower
-from semiring.kernels.cuda.product.registers import Registers
+from semiring.kernels.cuda.product.lower import Registers, lower
 from semiring.kernels.cuda.product.shared_memory import SPLAT, Staging
-from semiring.kernels.cuda.product.specification import Product
+from semiring.kernels.cuda.product.specification import Product, WordFormat
 from semiring.kernels.cuda.product.tiles import Tile
-from semiring.kernels.cuda.product.words import WordFormat
 
 __all__ = ["GemmKernel"]
 

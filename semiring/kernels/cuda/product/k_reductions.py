@@ -18,8 +18,7 @@ from cutlass._mlir.dialects import arith
 from cutlass.cutlass_dsl import dsl_user_op
 
 from semiring.algebra.expressions import parse
-from semiring.kernels.cuda.compile.lower import lower
-from semiring.kernels.cuda.product.registers import Registers
+from semiring.kernels.cuda.product.lower import Registers, lower
 from semiring.kernels.cuda.product.specification import THREADS, Fold, Search
 
 __all__ = ["FoldKernel", "SearchKernel"]

@@ -13,7 +13,7 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Int32, Int64, const_expr
 
-from semiring.kernels.cuda.product.registers import Registers
+from semiring.kernels.cuda.product.lower import Registers
 from semiring.kernels.cuda.product.specification import Product
 from semiring.kernels.cuda.product.tiles import Tile
 

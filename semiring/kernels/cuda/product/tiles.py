@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from semiring.kernels.cuda.product.words import WordFormat
+from semiring.kernels.cuda.product.specification import WordFormat
 
 __all__ = ["Tile", "parts_for", "tile_for"]
 

@@ -2,7 +2,7 @@
 
 A register *word* is a scalar (one lane), or a 32-bit register that holds two 16-bit elements or 32 packed truth values.
 NVPTX has packed instructions for vectors of two 16-bit elements (HADD2, VHMNMX, VIADDMNMX.S16x2), so the same lowering
-at a vector type serves them.
+at a vector type serves them. `Registers` packs and unpacks the words of a `specification.WordFormat`.
 """
 
 from __future__ import annotations
@@ -10,17 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import cutlass
 import cutlass.cute as cute
 import numpy as np
-from cutlass import Float32
+from cutlass import Float32, Int32
 from cutlass._mlir import ir
 from cutlass._mlir.dialects import arith, llvm
 from cutlass._mlir.dialects import math as mlir_math
 
 from semiring.algebra.expressions import Expression, typed_constant
 from semiring.algebra.expressions.tree import is_floating
+from semiring.kernels.cuda.product.specification import WordFormat
 
-__all__ = ["constant", "lower"]
+__all__ = ["Registers", "lower"]
 
 _ORDERED = {"lt": "OLT", "le": "OLE", "gt": "OGT", "ge": "OGE", "eq": "OEQ", "ne": "UNE"}
 _SIGNED = {"lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge", "eq": "eq", "ne": "ne"}
@@ -35,7 +37,7 @@ _PTX_TYPES = {
 }
 
 
-def constant(type_: ir.Type, value: Any, dtype: np.dtype[Any]) -> ir.Value:
+def _constant(type_: ir.Type, value: Any, dtype: np.dtype[Any]) -> ir.Value:
     """Return ``value`` in every lane of an MLIR scalar or vector type."""
     scalar = ir.VectorType(type_).element_type if ir.VectorType.isinstance(type_) else type_
     typed = typed_constant(value, dtype)
@@ -68,7 +70,7 @@ class _Lowering:
         self.floating, self.signed = is_floating(dtype), dtype.kind == "i"
 
     def leaf(self, node: Expression) -> ir.Value:
-        return self.values[str(node.leaf)] if node.op == "var" else constant(self.type, node.leaf, self.dtype)
+        return self.values[str(node.leaf)] if node.op == "var" else _constant(self.type, node.leaf, self.dtype)
 
     def node(self, expression: Expression, args: list[ir.Value]) -> ir.Value:
         op, floating = expression.op, self.floating
@@ -91,7 +93,7 @@ class _Lowering:
         if op == "div":
             return arith.divf(*args)
         if op == "neg":
-            return arith.negf(args[0]) if floating else arith.subi(constant(self.type, 0, self.dtype), args[0])
+            return arith.negf(args[0]) if floating else arith.subi(_constant(self.type, 0, self.dtype), args[0])
         if op == "abs":
             return (mlir_math.absf if floating else mlir_math.absi)(args[0])
         return getattr(mlir_math, op)(args[0])
@@ -133,3 +135,68 @@ def _rounded_product(x: ir.Value, y: ir.Value) -> ir.Value:
         text = f"{{.reg .b{bits} z; mov.b{bits} z, {zero}; fma.rn.{name} $0, $1, $2, z;}}"
     product = llvm.inline_asm(type_, operands, text, constraint, has_side_effects=False)
     return llvm.bitcast(x.type, product) if type_ != x.type else product
+
+
+# ------------------------------------------------------------------------------------------ register words
+
+_SCALARS = {
+    "float32": cutlass.Float32,
+    "float64": cutlass.Float64,
+    "int32": cutlass.Int32,
+    "int64": cutlass.Int64,
+    "int16": cutlass.Int16,
+    "float16": cutlass.Float16,
+    "bfloat16": cutlass.BFloat16,
+}
+
+
+class Registers:
+    """The register words of one format inside a kernel."""
+
+    def __init__(self, words: WordFormat) -> None:
+        self.words = words
+        self.word = _SCALARS[words.numpy_word.name]  # the type of a word
+        #: The type of an element of A in memory. For truth values it is the type of a word, which holds 32 of them.
+        self.element = _SCALARS[words.dtype] if words.lanes == 2 else self.word
+
+    def splat(self, element: Any) -> Any:
+        """Return a word with an element of A in every lane."""
+        if self.words.lanes != 2:
+            return element
+        half, word = _integer(16), _integer(32)
+        value = element.ir_value()
+        low = Int32(llvm.zext(word, value if value.type == half else llvm.bitcast(half, value)))
+        return low | (low << 16)
+
+    def lane(self, word: Any, index: int) -> Any:
+        """Return a word with lane ``index`` of a word of two in both lanes, by one byte permutation."""
+        pattern = 0x1010 if index == 0 else 0x3232
+        return Int32(cute.arch.prmt(word, word, pattern))
+
+    def unpack(self, word: ir.Value) -> ir.Value:
+        """Return the word as the value that expressions are lowered on: a scalar, or a vector of two."""
+        if self.words.is_wide:
+            if self.words.is_floating:
+                return arith.truncf(_half(self.words), word)
+            bits = 1 if self.words.dtype == "bool" else 8 * self.words.element_dtype.itemsize
+            return arith.trunci(_integer(bits), word)
+        if self.words.lanes != 2:
+            return word
+        half = _half(self.words) if self.words.is_floating else _integer(16)
+        return llvm.bitcast(ir.VectorType.get([2], half), word)
+
+    def pack(self, value: ir.Value) -> ir.Value:
+        """Return the word of a value, the inverse of `unpack`."""
+        if self.words.is_wide:
+            if self.words.is_floating:
+                return arith.extf(ir.F32Type.get(), value)
+            return (arith.extsi if self.words.dtype.startswith("int") else arith.extui)(_integer(32), value)
+        return llvm.bitcast(_integer(32), value) if self.words.lanes == 2 else value
+
+
+def _half(words: WordFormat) -> ir.Type:
+    return ir.BF16Type.get() if words.dtype == "bfloat16" else ir.F16Type.get()
+
+
+def _integer(width: int) -> ir.Type:
+    return ir.IntegerType.get_signless(width)

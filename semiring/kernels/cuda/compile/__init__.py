@@ -1,1 +1,0 @@
-"""Compile kernels to machine code for a device: lowering, the compiler, the cache on disk, loading."""
