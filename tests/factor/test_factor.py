@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from fractions import Fraction
 from importlib.util import find_spec
 
@@ -46,21 +47,11 @@ MATRICES = sr.Semiring(
 
 HERE = [name for name in ORDERINGS if name != "metis" or find_spec("pymetis") is not None]
 QUICK = [("min_plus", "float64")]
-FULL = [
-    (MATRICES, "uint8"),
-    ("min_plus", "int32"),
-    ("boolean", "bool"),
-    ("plus_times", "float64"),
-]
+FULL = [(MATRICES, "uint8"), ("min_plus", "int32"), ("boolean", "bool"), ("plus_times", "float64")]
 EXHAUSTIVE = [
-    *[("min_plus", dtype) for dtype in ("int16", "float32", "int64")],
-    ("log_plus", "float64"),
-    ("max_plus", "float32"),
-    *[("max_min", dtype) for dtype in ("int32", "uint8")],
-    ("max_times", "float64"),
-    ("min_times", "float32"),
-    ("min_max", "float64"),
-    ("xor_and", "int32"),
+    *(("min_plus", "int16"), ("min_plus", "float32"), ("min_plus", "int64"), ("log_plus", "float64")),
+    *(("max_plus", "float32"), ("max_min", "int32"), ("max_min", "uint8"), ("max_times", "float64")),
+    *(("min_times", "float32"), ("min_max", "float64"), ("xor_and", "int32")),
 ]
 CASES = [
     pytest.param(*case, id=f"{getattr(case[0], 'name', case[0])}-{case[1]}", marks=marks)
@@ -435,52 +426,42 @@ def test_names_of_graphs_and_frames():
         F.solve(pd.Series([0.0, 1.0, 2.0], index=["a", "b", "c"]))
 
 
-def test_bad_input_is_refused():
-    A = sp.csr_array(np.array([[0, 1.0], [np.nan, 0]]))
-    with pytest.raises(DomainError, match=r"A\[1, 0\] is nan"):
-        sr.factor(A)
-    with pytest.raises(DomainError, match=r"A\[0, 1\] is -inf, an edge of unbounded gain"):
-        sr.factor([[0, -np.inf], [1, 0]])
-    with pytest.raises(DomainError, match=r"A\[0, 1\] is -1.0, outside the domain"):
-        sr.factor([[0, -1.0], [1, 0]], "max_times")
-    with pytest.raises(ShapeError, match="square"):
-        sr.factor(sp.csr_array((2, 3)))
-    with pytest.raises(AlgebraError, match="no star"):
-        sr.factor([[0.0]], sr.Semiring("sums", "x + y", "x * y", 0, 1, domain="[0, inf)"))
-    with pytest.raises(UnknownNameError, match="elimination order"):
-        sr.factor([[0.0]], ordering="metiss")
-    with pytest.raises(ShapeError, match="permutation"):
-        sr.factor([[0.0, 1.0], [1.0, 0.0]], ordering=[0, 0])
-    F = sr.factor(np.array([[np.inf, 1], [2, np.inf]]))
-    assert F.solve([0, 5]).tolist() == [0, 2]
-    with pytest.raises(ShapeError, match=r"b is \(3,\)"):
-        F.solve(np.zeros(3))
-    with pytest.raises(DomainError, match=r"b\[1\] is nan"):
-        F.solve(np.array([0, np.nan]))
-    with pytest.raises(VertexError, match="vertex 2"):
-        F.table(np.array([0, 2]))
-    with pytest.raises(ValueError, match="chunk"):
-        F.rows(0)
-    with pytest.raises(ShapeError, match="one result for each row"):
-        F.rows(reduce=lambda block: block.max())
+PAIR = [[0.0, 1.0], [1.0, 0.0]]
+NUMBERS = np.array([[np.inf, 1], [2, np.inf]])
 
 
-@pytest.mark.full
-def test_what_only_the_numbers_show_is_refused():
-    with pytest.raises(DivergenceError, match="vertex 0"):
-        sr.factor([[1.0, 0.0], [0.0, 0.0]], "plus_times")
-    with pytest.raises(DivergenceError, match="use closure"):
-        sr.factor([[0.0, 2.0], [0.6, 0.0]], "max_times")
-    with pytest.raises(DTypeError, match=r"b is float64.* the matrix float32"):
-        sr.factor(np.array([[np.inf, 1], [2, np.inf]], np.float32)).solve(np.zeros(2))
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: sr.factor(sp.csr_array([[0, 1.0], [np.nan, 0]])), DomainError, r"A\[1, 0\] is nan"),
+        (lambda: sr.factor([[0, -np.inf], [1, 0]]), DomainError, r"A\[0, 1\] is -inf, an edge of unbounded gain"),
+        (lambda: sr.factor([[0, -1.0], [1, 0]], "max_times"), DomainError, r"A\[0, 1\] is -1.0, outside the domain"),
+        (lambda: sr.factor(sp.csr_array((2, 3))), ShapeError, "square"),
+        (
+            lambda: sr.factor([[0.0]], sr.Semiring("sums", "x + y", "x * y", 0, 1, domain="[0, inf)")),
+            *(AlgebraError, "no star"),
+        ),
+        (lambda: sr.factor([[0.0]], ordering="metiss"), UnknownNameError, "elimination order"),
+        (lambda: sr.factor(PAIR, ordering=[0, 0]), ShapeError, "permutation"),
+        (lambda: sr.factor(NUMBERS).solve(np.zeros(3)), ShapeError, r"b is \(3,\)"),
+        (lambda: sr.factor(NUMBERS).solve(np.array([0, np.nan])), DomainError, r"b\[1\] is nan"),
+        (lambda: sr.factor(NUMBERS.astype("f4")).solve(np.zeros(2)), DTypeError, "b is float64.* the matrix float32"),
+        (lambda: sr.factor(NUMBERS).table(np.array([0, 2])), VertexError, "vertex 2"),
+        (lambda: sr.factor(NUMBERS).rows(0), ValueError, "chunk"),
+        (lambda: sr.factor(NUMBERS).rows(reduce=np.max), ShapeError, "one result for each row"),
+        (lambda: sr.factor([[1.0, 0.0], [0.0, 0.0]], "plus_times"), DivergenceError, "vertex 0"),
+        (lambda: sr.factor([[0.0, 2.0], [0.6, 0.0]], "max_times"), DivergenceError, "use closure"),
+    ],
+)
+def test_bad_input_is_refused(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
 
 
 def test_without_metis_the_extra_is_named(monkeypatch):
-    import sys
-
     monkeypatch.setitem(sys.modules, "pymetis", None)
     with pytest.raises(MissingExtraError, match=r"\.\[sparse\]"):
-        sr.factor([[0.0, 1.0], [1.0, 0.0]], ordering="metis")
+        sr.factor(PAIR, ordering="metis")
 
 
 # --------------------------------------------------------------------------------------------------------- questions

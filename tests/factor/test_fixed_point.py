@@ -126,7 +126,7 @@ def test_no_vertices(shape):
         assert F.rows(reduce="eccentricity").shape == (0,)
 
 
-def test_names_and_bad_input():
+def test_names():
     nx, pd = pytest.importorskip("networkx"), pytest.importorskip("pandas")
     G = nx.DiGraph()
     G.add_weighted_edges_from([("a", "b", 2.0), ("b", "c", 3.0)])
@@ -136,13 +136,18 @@ def test_names_and_bad_input():
     assert sr.fixed_point(G, end).tolist() == [5, 3, 0]
     with pytest.raises(ShapeError, match="the labels of b"):
         sr.fixed_point(G, end.rename({"a": "z"}))
-    with pytest.raises(ShapeError, match="square"):
-        sr.fixed_point(np.zeros((2, 3)), np.zeros(2))
-    with pytest.raises(ShapeError, match=r"b is \(3,\)"):
-        sr.fixed_point(np.zeros((2, 2)), np.zeros(3))
-    with pytest.raises(DTypeError, match="convert one of them"):
-        sr.fixed_point(sp.csr_array((2, 2), dtype=np.float32), np.zeros(2))
-    with pytest.raises(IntegerOverflowError):
-        sr.fixed_point(np.full((3, 3), 2**61), np.zeros(3, np.int64))
-    with pytest.raises(DivergenceError, match="vertex 0"):
-        sr.fixed_point([[1.0]], [1.0], "plus_times")
+
+
+@pytest.mark.parametrize(
+    ("A", "b", "semiring", "error", "message"),
+    [
+        (np.zeros((2, 3)), np.zeros(2), "min_plus", ShapeError, "square"),
+        (np.zeros((2, 2)), np.zeros(3), "min_plus", ShapeError, r"b is \(3,\)"),
+        (sp.csr_array((2, 2), dtype=np.float32), np.zeros(2), "min_plus", DTypeError, "convert one of them"),
+        (np.full((3, 3), 2**61), np.zeros(3, np.int64), "min_plus", IntegerOverflowError, None),
+        ([[1.0]], [1.0], "plus_times", DivergenceError, "vertex 0"),
+    ],
+)
+def test_bad_input_is_refused(A, b, semiring, error, message):
+    with pytest.raises(error, match=message):
+        sr.fixed_point(A, b, semiring)

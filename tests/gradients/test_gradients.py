@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import semiring as sr
 from semiring.algebra.expressions import parse
 from semiring.autodiff.path_trees import sum_by_doubling, sums_down, sums_up
-from semiring.autodiff.primitives import PRIMITIVES, STATIC
+from semiring.autodiff.primitives import PRIMITIVES
 from semiring.autodiff.rules import derivative, factors, key_of, rule_of, semiring_of
 from semiring.autodiff.scaled_products import scaled_product
 from semiring.errors import AlgebraError
@@ -223,18 +223,6 @@ def test_the_sums_are_transposes_of_each_other(n, seed):
 
 
 # ------------------------------------------------------------------------------------------- the table of primitives
-
-
-@pytest.mark.parametrize("name", PRIMITIVES)
-def test_the_table_of_primitives_is_consistent(name):
-    primitive = PRIMITIVES[name]
-    assert primitive.name == name
-    assert set(primitive.static) <= set(STATIC)
-    assert all(place < len(primitive.arrays) + primitive.outputs for place in primitive.saved_indices)
-    if primitive.selective_form is not None:
-        other, places = primitive.selective_form
-        assert PRIMITIVES[other].arrays == primitive.arrays
-        assert PRIMITIVES[other].static == tuple(primitive.static[place] for place in places)
 
 
 def test_a_selective_semiring_records_what_it_selects():

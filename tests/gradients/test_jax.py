@@ -6,6 +6,7 @@ import math
 import re
 from functools import partial
 
+import gradient_cases
 import numpy as np
 import pytest
 from gradient_cases import NAMES, draw_weights
@@ -43,19 +44,7 @@ def weights(rng, name, shape, *, has_closure=False):
     return jnp.asarray(draw_weights(rng, name, shape, has_closure=has_closure))
 
 
-def dense_product(A, B, name):
-    x, y = A[..., :, :, None], B[..., None, :, :]
-    if name in ("plus_times", "max_times", "min_times"):
-        terms = x * y
-    elif name in ("max_min", "min_max"):
-        terms = jnp.minimum(x, y) if name == "max_min" else jnp.maximum(x, y)
-    else:
-        terms = x + y if name != "lukasiewicz" else jnp.maximum(x + y - 1, 0)
-    if name == "plus_times":
-        return terms.sum(-2)
-    if name == "log_plus":
-        return jax.nn.logsumexp(terms, -2)
-    return terms.min(-2) if name.startswith("min_") else terms.max(-2)
+dense_product = partial(gradient_cases.dense_product, jnp, jax.nn.logsumexp)
 
 
 def pulled_back(function, *arrays):

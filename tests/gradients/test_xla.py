@@ -76,10 +76,3 @@ def test_inside_a_loop_and_a_batch(rng):
         expected = sr.matmul(expected, A)
     np.testing.assert_array_equal(stepped(A), expected)
     np.testing.assert_array_equal(jax.vmap(stepped)(A), expected)
-
-
-def test_a_program_names_its_function_by_text():
-    text = xla._encode_call(forward.product, (sr.min_plus, xla.CHECK_ON_HOST))
-    function, static = xla._decode_call(text)
-    assert function is forward.product
-    assert static == (sr.min_plus, xla.CHECK_ON_HOST)

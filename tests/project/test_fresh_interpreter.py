@@ -12,38 +12,16 @@ import pytest
 
 import semiring
 
-#: What `import semiring` must not load: it costs time, or need not be installed.
 HEAVY = (
-    "numba",
-    "llvmlite",
-    "scipy",
-    "sympy",
-    "platformdirs",
-    "networkx",
-    "matplotlib",
-    "pandas",
-    "polars",
-    "igraph",
-    "rustworkx",
-    "hypothesis",
-    "cupy",
-    "cutlass",
-    "torch",
-    "jax",
-    "mpi4py",
-    "opt_einsum",
+    *("numba", "llvmlite", "scipy", "sympy", "platformdirs", "networkx", "matplotlib", "pandas", "polars", "igraph"),
+    *("rustworkx", "hypothesis", "cupy", "cutlass", "torch", "jax", "mpi4py", "opt_einsum"),
 )
 
 #: Installed by an extra only: no module may need them to be imported, except the modules of `NEEDY`.
 OPTIONAL = (*HEAVY[HEAVY.index("networkx") :], "pytest", "pymetis")
 
-#: Modules that need an optional package, which the caller who imports them has.
 NEEDY = (
-    "semiring.jax",
-    "semiring.torch",
-    "semiring.kernels.cuda.",
-    "semiring.distributed.mpi_ffi",
-    "semiring.testing",
+    *("semiring.jax", "semiring.torch", "semiring.kernels.cuda.", "semiring.distributed.mpi_ffi", "semiring.testing"),
     "semiring.__main__",
 )
 
@@ -61,19 +39,18 @@ def run(code: str) -> str:
     return done.stdout
 
 
-def test_import_semiring_loads_nothing_heavy():
-    loaded = run(f"import semiring, sys; print(*[name for name in {HEAVY} if name in sys.modules])")
-    assert loaded.split() == []
-
-
-def test_a_semiring_is_defined_and_used_without_anything_heavy():
-    code = (
-        "import semiring as sr, sys\n"
+@pytest.mark.parametrize(
+    "use",
+    [
+        "",
         "R = sr.Semiring('R', add='max(x, y)', mul='x * y', zero=0, one=1, domain=(0, 1))\n"
-        "assert R.mul(0.5, 0.5) == 0.25 and sr.min_plus.add(1, 2) == 1\n"
-        f"print(*[name for name in {HEAVY} if name in sys.modules])"
-    )
-    assert run(code).split() == []
+        "assert R.mul(0.5, 0.5) == 0.25 and sr.min_plus.add(1, 2) == 1\n",
+    ],
+    ids=["import", "define"],
+)
+def test_semiring_is_imported_and_defined_without_anything_heavy(use):
+    loaded = run(f"import semiring as sr, sys\n{use}print(*[name for name in {HEAVY} if name in sys.modules])")
+    assert loaded.split() == []
 
 
 def test_every_module_imports_without_the_optional_packages():
@@ -96,29 +73,27 @@ def test_no_modules_import_each_other_in_a_circle():
     assert len(list(TopologicalSorter(imports).static_order())) > 200  # raises CycleError, which shows the circle
 
 
-def test_the_gpu_backend_says_what_is_missing():
-    """The package, its tiles and layouts load without CuPy and CUTLASS, and the backend names the extra."""
+@pytest.mark.parametrize(
+    ("extra", "module", "use"),
+    [
+        pytest.param("torch", "torch", "import semiring.torch", marks=pytest.mark.full),
+        pytest.param("jax", "jax", "import semiring.jax", marks=pytest.mark.full),
+        # its tiles and layouts load without CuPy and CUTLASS
+        (
+            *("cuda", "cupy"),
+            "import semiring.kernels.cuda.product.calls, semiring.kernels.cuda.product.tiles\n"
+            "    semiring.kernels.cuda.CudaBackend()",
+        ),
+    ],
+)
+def test_a_module_for_another_library_says_what_is_missing(extra, module, use):
     code = (
-        "import sys\n"
-        "sys.modules.update(cupy=None, cutlass=None)\n"
-        "import semiring.kernels.cuda.product.calls, semiring.kernels.cuda.product.tiles\n"
+        f"import sys\nsys.modules.update({module}=None, cutlass=None)\n"
         "from semiring.errors import MissingExtraError\n"
-        "try:\n    semiring.kernels.cuda.CudaBackend()\n"
+        f"try:\n    {use}\n"
         "except MissingExtraError as error:\n    print(error)"
     )
-    assert "pip install '.[cuda]'" in run(code)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("name", ["torch", "jax"])
-def test_a_module_for_another_library_says_what_is_missing(name):
-    code = (
-        f"import sys; sys.modules[{name!r}] = None\n"
-        "from semiring.errors import MissingExtraError\n"
-        f"try:\n    import semiring.{name}\n"
-        "except MissingExtraError as error:\n    print(error)"
-    )
-    assert f"pip install '.[{name}]'" in run(code)
+    assert f"pip install '.[{extra}]'" in run(code)
 
 
 @pytest.mark.full

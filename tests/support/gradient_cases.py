@@ -1,4 +1,4 @@
-"""Provide the semirings that have a gradient, and operands, for the tests of derivatives in every library."""
+"""Provide the semirings that have a gradient, operands and dense products, for the tests of derivatives."""
 
 from __future__ import annotations
 
@@ -23,3 +23,21 @@ def draw_weights(rng, name, shape, *, has_closure=False):
     if has_closure and name == "plus_times":
         return (values - 0.4) / shape[-1]
     return values
+
+
+def dense_product(library, logsumexp, A, B, name):
+    """Return a product as an expression over all (i, k, j), of arrays of PyTorch or of JAX."""
+    x, y = A[..., :, :, None], B[..., None, :, :]
+    if name in ("plus_times", "max_times", "min_times"):
+        terms = x * y
+    elif name in ("max_min", "min_max"):
+        terms = (library.minimum if name == "max_min" else library.maximum)(x, y)
+    elif name == "lukasiewicz":
+        terms = library.maximum(x + y - 1, library.zeros_like(x))
+    else:
+        terms = x + y
+    if name == "plus_times":
+        return terms.sum(-2)
+    if name == "log_plus":
+        return logsumexp(terms, -2)
+    return (library.amin if name.startswith("min_") else library.amax)(terms, -2)
