@@ -48,10 +48,7 @@ DEVICE_BACKENDS: Mapping[str, tuple[str, str]] = {"cuda": ("semiring.kernels.cud
 
 @cache
 def get_backend(name: str) -> Backend:
-    """Return the backend of a name.
-
-    `UnknownNameError` lists the valid names.
-    """
+    """Return the backend of a name. `UnknownNameError` lists the valid names."""
     entries = {**BACKENDS, **DEVICE_BACKENDS}
     if name not in entries:
         raise UnknownNameError("backend", name, entries)

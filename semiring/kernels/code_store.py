@@ -128,10 +128,7 @@ def _checksum(path: Path, payload: bytes) -> bytes:
 
 
 def _read_entry(path: Path) -> bytes:
-    """Return the content of an entry.
-
-    Raise `PermissionError` if another user could have written it.
-    """
+    """Return the content of an entry. Raise `PermissionError` if another user could have written it."""
     if sys.platform == "win32":
         return path.read_bytes()
     # Folder and entry are checked after they are opened, so that a replacement is not read.
@@ -150,10 +147,7 @@ def _read_entry(path: Path) -> bytes:
 
 
 def refusal(folder: Path) -> str:
-    """Return the reason why a folder is refused, or "" if it is not.
-
-    Raise `OSError` if there is no folder.
-    """
+    """Return the reason why a folder is refused, or "" if it is not. Raise `OSError` if there is no folder."""
     return _refusal_of(folder.lstat(), folder.stat())
 
 

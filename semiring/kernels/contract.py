@@ -35,9 +35,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from semiring.advice import option
 from semiring.algebra import Semiring
@@ -50,6 +51,7 @@ __all__ = [
     "GROUPS",
     "NO_PREDECESSOR",
     "OPERATIONS",
+    "Array",
     "Backend",
     "Capabilities",
     "ClosureKernels",
@@ -68,6 +70,9 @@ __all__ = [
     "has_operation",
     "missing_operations",
 ]
+
+#: An array in host memory.
+Array: TypeAlias = NDArray[Any]
 
 #: The sentinel for "no predecessor" in a predecessor matrix: SciPy's number, here and in every kernel.
 NO_PREDECESSOR = -9999

@@ -197,26 +197,17 @@ class Engine:
             products.multiply_upper(self.plan, C, A, B, subdiagonals, is_left)
 
     def multiply_add_upper(self, C: Array, A: Array, B: Array) -> None:
-        """Compute C ← C ⊕ A ⊗ B on and above the diagonal of C (n, n).
-
-        Entries below it may be overwritten.
-        """
+        """Compute C ← C ⊕ A ⊗ B on and above the diagonal of C (n, n). Entries below it may be overwritten."""
         products = self.capabilities.products
         multiply = self.backend.multiply_add if products is None else products.multiply_add_upper
         multiply(self.plan, C, A, B)
 
     def multiply_add_witness(self, C: Array, W: Array, A: Array, B: Array, k0: int = 0) -> None:
-        """Compute C ← C ⊕ A ⊗ B.
-
-        Where C strictly improves, W becomes k0 + the smallest k that attains it.
-        """
+        """Compute C ← C ⊕ A ⊗ B. Where C strictly improves, W becomes k0 + the smallest k that attains it."""
         self.backend.multiply_add_witness(self.plan, C, W, A, B, k0)
 
     def close_block(self, A: Array, start: int = 0) -> None:
-        """Compute A ← A* for a block of at most some hundred rows.
-
-        Its first row is the vertex ``start``.
-        """
+        """Compute A ← A* for a block of at most some hundred rows. Its first row is the vertex ``start``."""
         self.plan.status.first_vertex = start
         self.backend.close_block(self.plan, A)
 

@@ -7,18 +7,15 @@ O(m·n). It is slow (some 10⁸ pairs a second), and correct on any strides and 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
 from semiring.errors import no_star
-from semiring.kernels.contract import Capabilities, KernelPlan
+from semiring.kernels.contract import Array, Capabilities, KernelPlan
 
 __all__ = ["ReferenceBackend"]
-
-Array: TypeAlias = NDArray[Any]
 
 
 def _add(plan: KernelPlan, x: Array, y: Array) -> Array:
@@ -51,10 +48,7 @@ def _unpack(words: Array, columns: int) -> Array:
 
 
 def _pack_into(words: Array, values: Array) -> None:
-    """Write truth values as bits.
-
-    Tail bits are zero.
-    """
+    """Write truth values as bits. Tail bits are zero."""
     octets = np.zeros((words.shape[0], 4 * words.shape[1]), np.uint8)
     packed = np.packbits(values, axis=1, bitorder="little")
     octets[:, : packed.shape[1]] = packed
@@ -62,20 +56,14 @@ def _pack_into(words: Array, values: Array) -> None:
 
 
 class ReferenceBackend:
-    """The kernel contract in NumPy.
-
-    Packed bits are unpacked for a computation and packed again.
-    """
+    """The kernel contract in NumPy. Packed bits are unpacked for a computation and packed again."""
 
     name = "reference"
     stacks = False
     capabilities = Capabilities()
 
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
-        """Return whether the semiring is defined on the dtype.
-
-        Bits need False as 0̄, so that tail bits stay zero.
-        """
+        """Return whether the semiring is defined on the dtype. Bits need False as 0̄, so that tail bits stay zero."""
         if not semiring.supports(dtype):
             return False
         return storage == "elements" or (dtype == np.bool_ and not semiring.zero_for(dtype))

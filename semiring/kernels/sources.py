@@ -172,10 +172,7 @@ def _is_module(name: str) -> bool:
 
 
 def _path(module: str) -> Path:
-    """Return the file of a module.
-
-    Raise `OSError` if a module outside the library has no file.
-    """
+    """Return the file of a module. Raise `OSError` if a module outside the library has no file."""
     library, *parts = module.split(".")
     if library == _LIBRARY:
         path = _FOLDER.joinpath(*parts)

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from semiring.algebra.expressions import Expression
 from semiring.algebra.expressions.tree import float_limits, is_floating
 from semiring.errors import AlgebraError
-from semiring.kernels.contract import KernelPlan
+from semiring.kernels.contract import Array, KernelPlan
 from semiring.namespaces import array_namespace, is_device_array
 
 __all__ = ["Tolerance", "tolerance_for", "unattained_distance"]
-
-Array: TypeAlias = NDArray[Any]
 
 _EXACT_OPERATIONS = {
     "min",

@@ -14,15 +14,16 @@ From the bottom up:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
 from semiring.errors import AlgebraError
 from semiring.kernels.contract import (
+    Array,
     Capabilities,
     ClosureKernels,
     KernelPlan,
@@ -31,15 +32,14 @@ from semiring.kernels.contract import (
     SequenceKernels,
     Steps,
 )
-from semiring.kernels.cpu.kernels import Kernels, copy_matrix, kernels_for
+from semiring.kernels.cpu import bit_matrices, dijkstra_loops
+from semiring.kernels.cpu.kernels import copy_matrix, kernels_for
 from semiring.kernels.cpu.product import log_products, log_vectors, log_walks
 from semiring.kernels.cpu.product.macro_kernel import FULL
 from semiring.kernels.machines import cpu_speed
 from semiring.kernels.tolerance import Tolerance
 
 __all__ = ["CpuBackend"]
-
-Array: TypeAlias = NDArray[Any]
 
 _DTYPES = frozenset("fdhilqB?")
 _STACKED_PAIRS = 1 << 18  # pairs: for a larger product of a stack, the cost of a call is negligible
@@ -52,7 +52,7 @@ _NO_MARKS = np.empty((0, 0), np.int32)
 
 
 class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
-    """The kernel contract on every dtype of the host, and on packed bits."""
+    """The kernel contract, which documents the operations, on every dtype of the host, and on packed bits."""
 
     name = "cpu"
     stacks = True
@@ -65,50 +65,30 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
         """Return whether the semiring is defined on the dtype, which must be one of the host."""
         if storage == "bits":
-            from semiring.kernels.cpu import bit_matrices as bits
-
-            return bool(dtype == np.bool_ and bits.supports(semiring))
+            return bool(dtype == np.bool_ and bit_matrices.supports(semiring))
         return dtype.char in _DTYPES and dtype.isnative and semiring.supports(dtype)
 
     def multiply(self, plan: KernelPlan, C: Array, A: Array, B: Array) -> None:
-        """Compute C ← A ⊗ B without reading C.
-
-        The operands are matrices, or stacks of them.
-        """
-        if self._multiply_by_numbers(plan, C, A, B, 0):
-            return
-        if C.ndim == 3:
-            self._multiply_stacks(plan, C, A, B, 0)
-        elif plan.storage == "bits":
-            from semiring.kernels.cpu import bit_matrices as bits
-
-            bits.multiply(plan, C, A, B)
-        elif A.shape[1]:
-            _product(plan, kernels_for(plan), C, A, B, accumulate=0)
-        else:
-            C[...] = plan.zero
+        self._multiply(plan, C, A, B, 0)
 
     def multiply_add(self, plan: KernelPlan, C: Array, A: Array, B: Array) -> None:
-        """Compute C ← C ⊕ A ⊗ B.
+        self._multiply(plan, C, A, B, 1)
 
-        The operands are matrices, or stacks of them.
-        """
-        if self._multiply_by_numbers(plan, C, A, B, 1):
+    def _multiply(self, plan: KernelPlan, C: Array, A: Array, B: Array, accumulate: int) -> None:
+        """Compute C ← [C ⊕] A ⊗ B."""
+        if self._multiply_by_numbers(plan, C, A, B, accumulate):
             return
         if C.ndim == 3:
-            self._multiply_stacks(plan, C, A, B, 1)
+            self._multiply_stacks(plan, C, A, B, accumulate)
         elif plan.storage == "bits":
-            from semiring.kernels.cpu import bit_matrices as bits
-
-            bits.multiply_add(plan, C, A, B)
+            (bit_matrices.multiply_add if accumulate else bit_matrices.multiply)(plan, C, A, B)
         elif A.shape[1]:
-            _product(plan, kernels_for(plan), C, A, B, accumulate=1)
+            _product(plan, C, A, B, accumulate)
+        elif not accumulate:
+            C[...] = plan.zero
 
     def _multiply_by_numbers(self, plan: KernelPlan, C: Array, A: Array, B: Array, accumulate: int) -> bool:
-        """Compute C ← [C ⊕] A ⊗ B for log_plus by products of plus_times.
-
-        Return False if that is not possible.
-        """
+        """Compute C ← [C ⊕] A ⊗ B for log_plus by products of plus_times. Return False if that is not possible."""
         if C.dtype.kind != "f" or C.size == 0 or plan.zero != -np.inf:
             return False
         # A product that is added to C may be a row of a larger product, whose results must be bitwise identical. So it
@@ -137,7 +117,6 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
         return log_walks.PreparedMatrix(plan, B) if log_products.can_multiply(plan, B.shape[0]) else None
 
     def walk(self, plan: KernelPlan, preparation: Any, x: Array, steps: Steps) -> None:
-        """Advance x to its state after the steps."""
         log_walks.walk(self, plan, preparation, x, steps)
 
     def can_pull(self, plan: KernelPlan, n: int) -> bool:
@@ -145,7 +124,6 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
         return plan.dtype.char == "f" and log_products.can_multiply(plan, n)
 
     def pull(self, plan: KernelPlan, preparation: Any, G: Array, steps: Steps, matrix_gradient: Array) -> bool:
-        """Replace G by the gradient by the first state."""
         return log_walks.pull(plan, preparation, G, steps, matrix_gradient)
 
     def _multiply_stacks(self, plan: KernelPlan, C: Array, A: Array, B: Array, accumulate: int) -> None:
@@ -154,9 +132,8 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
         if small and C.size and A.shape[2] and plan.storage == "elements":
             kernels_for(plan).stacked_product(C, A, B, accumulate, plan.threads)
             return
-        one = self.multiply_add if accumulate else self.multiply
         for matrices in zip(C, A, B, strict=True):
-            one(plan, *matrices)
+            self._multiply(plan, *matrices, accumulate)
 
     def can_multiply_in_place(self, plan: KernelPlan, m: int, n: int) -> bool:
         """Return whether C may be B in a product: if whole columns of B are packed before a column of C is written."""
@@ -170,7 +147,6 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
         return False
 
     def copy_panel(self, plan: KernelPlan, A: Array, out: Array) -> None:
-        """Copy A to ``out``, on all threads if the size pays for them."""
         copy_matrix(A, out, plan.threads)
 
     def multiply_upper(self, plan: KernelPlan, C: Array, A: Array, B: Array, subdiagonals: int, is_left: bool) -> None:
@@ -200,11 +176,8 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
             kernels_for(plan).upper_product(C, A, B, plan.threads)
 
     def multiply_add_witness(self, plan: KernelPlan, C: Array, W: Array, A: Array, B: Array, k0: int) -> None:
-        """Compute `multiply_add`; W becomes the smallest attaining k0 + k where C strictly improves."""
         if plan.storage == "bits":
-            from semiring.kernels.cpu import bit_matrices as bits
-
-            bits.multiply_add_witness(self, plan, C, W, A, B, k0)
+            bit_matrices.multiply_add_witness(self, plan, C, W, A, B, k0)
             return
         if A.shape[1] and C.size:
             kernels_for(plan).witness_product(C, W, A, B, k0, plan.threads)
@@ -212,42 +185,31 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
     def close_block(self, plan: KernelPlan, A: Array) -> None:
         """Compute A ← A* in place, as one block."""
         if plan.storage == "bits":
-            from semiring.kernels.cpu import bit_matrices as bits
-
-            bits.close_block(plan, A)
+            bit_matrices.close_block(plan, A)
             return
         if A.shape[0] == 0:
             return
         if A.strides[1] != A.itemsize:
-            contiguous = np.array(
-                A, order="C"
-            )  # always a copy: NumPy takes a 1 x 1 array for contiguous with any strides
-            self.close_block(plan, contiguous)
-            A[...] = contiguous
+            _apply_to_copy(self.close_block, plan, A)
             return
         kernels = kernels_for(plan)
         if not kernels.first_calls.remaining_seconds or not kernels.first_calls.close(plan, A):
             _report_divergence(plan, kernels.close(A))
 
     def paper_names(self) -> tuple[str, ...]:
-        """Return the names of the papers' methods that have loops here."""
         return tuple(_DYNAMIC)
 
     def close_as(self, plan: KernelPlan, A: Array, name: str) -> None:
-        """Compute A ← A* in place by the loop of a paper: see `semiring.kernels.cpu.closing.row_parallel`."""
         if plan.storage == "bits":
             raise AlgebraError(f"{name} takes elements, not packed bits: use rkleene")
         if not A.size:
             return
         if A.strides[1] != A.itemsize:
-            contiguous = np.array(A, order="C")
-            self.close_as(plan, contiguous, name)
-            A[...] = contiguous
+            _apply_to_copy(self.close_as, plan, A, name)
             return
         _report_divergence(plan, kernels_for(plan).close_by_rows(A, plan.threads, dynamic=_DYNAMIC[name]))
 
     def multiply_add_plain(self, plan: KernelPlan, C: Array, A: Array, B: Array) -> None:
-        """Compute C ← C ⊕ A ⊗ B, one row after the other."""
         if not C.size or not A.shape[1]:
             return
         rows = np.ascontiguousarray(B) if B.strides[1] != B.itemsize else B
@@ -257,20 +219,13 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
             C[...] = home
 
     def stack_rows(self, plan: KernelPlan) -> int:
-        """Return up to how many rows the matrices of a stack are closed in one compiled loop."""
         return _STACK_ROWS_OF_BOOL if plan.dtype == np.bool_ else _STACK_ROWS
 
     def close_stack(self, plan: KernelPlan, A: Array) -> None:
-        """Compute A ← A* in place for each matrix of A (count, n, n).
-
-        Pivots are numbered through all matrices.
-        """
         if not A.size:
             return
         if A.strides[2] != A.itemsize:
-            contiguous = np.array(A, order="C")
-            self.close_stack(plan, contiguous)
-            A[...] = contiguous
+            _apply_to_copy(self.close_stack, plan, A)
             return
         _report_divergence(plan, kernels_for(plan).close_stack(A, plan.threads))
 
@@ -282,15 +237,12 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
         return small_gains
 
     def gaining_rows(self, plan: KernelPlan) -> int:
-        """Return up to how many rows one compiled loop closes a matrix whose weights gain."""
         return int(self._small_gains.max_rows(plan))
 
     def survey_gaining(self, plan: KernelPlan, A: Array) -> Any:
-        """Return the components and potentials of every matrix of A (count, n, n), or None if one is unsuitable."""
         return self._small_gains.survey(plan, A)
 
     def close_gaining(self, plan: KernelPlan, A: Array, survey: Any, out: Array) -> None:
-        """Write A* of every matrix to ``out``, which may be A, by the result of `survey_gaining`."""
         self._small_gains.close(plan, A, survey, out)
 
     def find_predecessors(self, plan: KernelPlan, D: Array, tolerance: Tolerance, A: Array) -> Array:
@@ -307,17 +259,11 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
     def search_table(
         self, plan: KernelPlan, graph: Any, sources: Array, targets: Array, out: Array, trees: Array
     ) -> None:
-        """Compute the best values from sources to targets by Dijkstra's algorithm."""
-        from semiring.kernels.cpu import dijkstra_loops
-
         dijkstra_loops.search_table(plan, graph, sources, targets, out, trees)
 
     def search_near(
         self, plan: KernelPlan, graph: Any, sources: Array, targets: Array, limit: Any
     ) -> tuple[Array, Array, Array]:
-        """Return the targets within a limit of each source, by Dijkstra's algorithm."""
-        from semiring.kernels.cpu import dijkstra_loops
-
         return dijkstra_loops.search_near(plan, graph, sources, targets, limit)
 
 
@@ -326,15 +272,15 @@ def _report_divergence(plan: KernelPlan, pivot: int) -> None:
         plan.status.diverged = pivot
 
 
-def _product(
-    plan: KernelPlan,
-    kernels: Kernels,
-    C: Array,
-    A: Array,
-    B: Array,
-    *,
-    accumulate: int,
-) -> None:
+def _apply_to_copy(operation: Callable[..., None], plan: KernelPlan, A: Array, *arguments: Any) -> None:
+    """Run an operation in place on a contiguous copy of A, and write the result to A."""
+    contiguous = np.array(A, order="C")  # always a copy: NumPy takes a 1 x 1 array for contiguous with any strides
+    operation(plan, contiguous, *arguments)
+    A[...] = contiguous
+
+
+def _product(plan: KernelPlan, C: Array, A: Array, B: Array, accumulate: int) -> None:
+    kernels = kernels_for(plan)
     if kernels.first_calls.remaining_seconds and kernels.first_calls.product(plan, C, A, B, accumulate):
         return
     if 1 in C.shape and kernels.vector_product(C, A, B, accumulate, plan.threads):

@@ -286,10 +286,7 @@ def multiply(  # type: ignore[no-untyped-def]  # compiled
 
 @inner
 def _close_pieces(block, n, star0, star1, exclusive):  # type: ignore[no-untyped-def]  # compiled
-    """Close n × n bits, n ≤ 64, each row a 64-bit number.
-
-    Return the first pivot without a star, or -1.
-    """
+    """Close n × n bits, n ≤ 64, each row a 64-bit number. Return the first pivot without a star, or -1."""
     for k in range(n):
         bit = np.uint64(1) << np.uint64(k)
         pivot = load64(block + 8 * k)

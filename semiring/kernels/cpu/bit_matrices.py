@@ -131,10 +131,7 @@ def close_block(plan: KernelPlan, A: Operand) -> None:
 def multiply_add_witness(
     backend: Backend, plan: KernelPlan, C: Words, W: NDArray[Any], A: Words, B: Words, k0: int
 ) -> None:
-    """Compute the contract's operation on unpacked elements.
-
-    W has an integer for each, so bits would gain little.
-    """
+    """Compute the contract's operation on unpacked elements. W has an integer for each, so bits would gain little."""
     entries, left, right = _entries(C, W.shape[1]), _entries(A, B.shape[0]), _entries(B, W.shape[1])
     backend.multiply_add_witness(replace(plan, storage="elements"), entries, W, left, right, k0)
     C[...] = pack(entries).words

@@ -21,23 +21,20 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from semiring.kernels.contract import KernelPlan
+from semiring.kernels.contract import NO_PREDECESSOR, Array, KernelPlan
 from semiring.kernels.cpu.codegen.jit import inner, kernel
 from semiring.kernels.cpu.codegen.scalars import ScalarSemiring, better, times
 from semiring.kernels.cpu.thread_pool import run_tasks
 
 __all__ = ["search_near", "search_table"]
 
-Array = NDArray[Any]
 Graph = tuple[Array, Array, Array, bool]
 
 _SOURCES_PER_TASK = 16  # sources that a thread takes at a time, at most
 _MIN_THREAD_WORK = 1 << 13  # vertices and edges that one thread searches in some 0.1 ms: fewer do not pay for a second
 
 _NEW, _SETTLED = -1, -2
-_NO_PREDECESSOR = -9999  # the predecessor of a source, as in `scipy.sparse.csgraph`
 
 
 @inner
@@ -76,7 +73,7 @@ def _search(sr, starts, heads, weights, source, zero, one, limit, targets, targe
     vertices are undefined.
     """
     keys, queue, place, order, values, before = workspace
-    keys[0], queue[0], place[source], values[source], before[source] = one, source, 0, one, _NO_PREDECESSOR
+    keys[0], queue[0], place[source], values[source], before[source] = one, source, 0, one, NO_PREDECESSOR
     size, settled = 1, 0
     while size and not better(sr, limit, keys[0]):
         key, v = keys[0], queue[0]
@@ -141,7 +138,7 @@ def _search_table(sr, starts, heads, weights, sources, targets, zero, one, out, 
         for j in range(targets.size):
             out[i, j] = values[targets[j]] if place[targets[j]] == _SETTLED else zero
         if trees.shape[0]:
-            trees[i, :] = _NO_PREDECESSOR
+            trees[i, :] = NO_PREDECESSOR
             for j in range(settled):
                 trees[i, order[j]] = before[order[j]]
         _reset_workspace(work, settled, size, zero)

@@ -12,20 +12,17 @@ With 0 every call compiles, as a measurement needs.
 from __future__ import annotations
 
 import os
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from semiring.errors import SemiringError
-from semiring.kernels.contract import NO_PREDECESSOR, KernelPlan
+from semiring.kernels.contract import NO_PREDECESSOR, Array, KernelPlan
 from semiring.kernels.cpu.closing.pivot_loops import PIVOTS
 from semiring.kernels.reference import ReferenceBackend
 from semiring.kernels.tolerance import Tolerance
 
 __all__ = ["MAX_DIRECT_EDGES", "SECONDS", "FirstCalls"]
-
-Array: TypeAlias = NDArray[Any]
 
 SECONDS = 1.0  # seconds that a definition is computed in NumPy: a fifth of a compilation on two cores of a Zen 4 server
 _PRODUCT_RATE, _CLOSURE_RATE = 3e8, 6e7  # pairs a second in NumPy, on that server
@@ -68,10 +65,7 @@ class FirstCalls:
         self._may_have_negative_zeros = plan.dtype.kind == "f" and not plan.facts.nonnegative
 
     def product(self, plan: KernelPlan, C: Array, A: Array, B: Array, accumulate: int) -> bool:
-        """Compute C ← [C ⊕] A ⊗ B, or return False to leave it to the compiled kernels.
-
-        C may be B.
-        """
+        """Compute C ← [C ⊕] A ⊗ B, or return False to leave it to the compiled kernels. C may be B."""
         if not self._allows(A.shape[1] * (_SECONDS_PER_STEP + C.size / _PRODUCT_RATE), A, B, C if accumulate else A):
             return False
         (_reference.multiply_add if accumulate else _reference.multiply)(plan, C, A, B.copy() if C is B else B)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from semiring.algebra.catalogue import adds_exponentials
 from semiring.errors import no_star
-from semiring.kernels.contract import KernelPlan
+from semiring.kernels.contract import Array, KernelPlan
 from semiring.kernels.cpu.closing import pivot_loops, row_parallel
 from semiring.kernels.cpu.closing.pivot_loops import CLOSING_WORDS, PIVOTS, build_eliminate
 from semiring.kernels.cpu.codegen.jit import compile_callback, compile_entry_point, unsigned_type
@@ -34,8 +33,6 @@ from semiring.kernels.machines import cpu_speed
 from semiring.kernels.machines.speed_data import CpuSpeed, TileShape
 
 __all__ = ["Kernels", "copy_matrix", "kernels_for", "tile_shape"]
-
-Array: TypeAlias = NDArray[Any]
 
 _ALIGNMENT = 64
 _CACHE_LIMIT = 256  # the most entries of a cache
@@ -207,10 +204,7 @@ class Kernels:
         run_tasks(multiply_part, [(start, min(count, start + step)) for start in range(0, count, step)], threads)
 
     def witness_product(self, C: Array, W: Array, A: Array, B: Array, k0: int, threads: int) -> None:
-        """Compute C ← C ⊕ A ⊗ B, no size 0.
-
-        W becomes the smallest k that attains it where C strictly improves.
-        """
+        """Compute C ← C ⊕ A ⊗ B, no size 0. W becomes the smallest k that attains it where C strictly improves."""
         if A.shape[1] < 2 * RUN:
             marks = W if W.dtype == np.int32 else np.full(W.shape, -1, np.int32)
             self.product(C, A, B, marks, 1, 1, k0 if marks is W else 0, threads)
@@ -362,10 +356,7 @@ class Kernels:
     # --------------------------------------------------------------------------------------------------- closures
 
     def close(self, A: Array) -> int:
-        """Compute A ← A*, A with contiguous rows.
-
-        Return the first pivot without a star, or -1.
-        """
+        """Compute A ← A*, A with contiguous rows. Return the first pivot without a star, or -1."""
         if self._float64_kernels is None:
             return self._run_close(self._close_entry, A)
         wide = A.astype(np.float64)
@@ -463,10 +454,7 @@ class Kernels:
         return failed_pivot
 
     def plain_product(self, C: Array, A: Array, B: Array, threads: int) -> None:
-        """Compute C ← C ⊕ A ⊗ B, no size 0, one row after the other.
-
-        Rows of C and B are contiguous.
-        """
+        """Compute C ← C ⊕ A ⊗ B, no size 0, one row after the other. Rows of C and B are contiguous."""
         blocks = _row_blocks(C.shape[0], -(-C.shape[0] // min(MAX_BLOCKS, 8 * threads)))
         job, alive = self._new_rows_job(blocks, threads, C, A, B, A.shape[1])
         job[row_parallel.PIVOT] = -1

@@ -7,12 +7,11 @@ column of a large matrix costs a cache line an element. A tile of columns costs 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from semiring.kernels.contract import KernelPlan
+from semiring.kernels.contract import Array, KernelPlan
 from semiring.kernels.cpu.codegen.scalars import scalars_for
 from semiring.kernels.cpu.direct_edges import edges_from, edges_into, extremes, last_edges
 from semiring.kernels.cpu.first_calls import MAX_DIRECT_EDGES
@@ -22,8 +21,6 @@ from semiring.kernels.machines import cpu_speed
 from semiring.kernels.tolerance import Tolerance, unattained_distance
 
 __all__ = ["find_predecessors"]
-
-Array: TypeAlias = NDArray[Any]
 
 
 class _KernelOperands:

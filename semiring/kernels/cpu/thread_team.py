@@ -50,10 +50,7 @@ _JOB, _FINISHED = _LINE, 2 * _LINE  # offsets in the mailbox
 
 @inner
 def take_blocks(mailbox: int, member: int) -> int:
-    """Compute blocks of the published jobs until all blocks are taken.
-
-    Return the generation of the last job.
-    """
+    """Compute blocks of the published jobs until all blocks are taken. Return the generation of the last job."""
     while True:
         word = atomic_load(mailbox)
         blocks, following = (word >> 16) & 0xFFFF, word & 0xFFFF
@@ -98,10 +95,7 @@ def publish(mailbox: int, job: int, blocks: int, members: int) -> int:
 
 @kernel
 def finish(mailbox: int, blocks: int, patience: int) -> int:
-    """Compute blocks of the job as member 0, then wait for the other members.
-
-    Return whether all are finished.
-    """
+    """Compute blocks of the job as member 0, then wait for the other members. Return whether all are finished."""
     take_blocks(mailbox, 0)
     waited = 0
     while atomic_load(mailbox + _FINISHED) < blocks and waited < patience:
@@ -111,10 +105,7 @@ def finish(mailbox: int, blocks: int, patience: int) -> int:
 
 
 class _ThreadTeam:
-    """Threads with a mailbox, for one job at a time.
-
-    If the team computes another job, the caller computes alone.
-    """
+    """Threads with a mailbox, for one job at a time. If the team computes another job, the caller computes alone."""
 
     def __init__(self) -> None:
         self.memory, self.mailbox = _new_mailbox()
@@ -235,10 +226,7 @@ class Lease:
         self._team, self.mailbox, self.members = team, mailbox, members
 
     def wake(self) -> None:
-        """Wake the sleeping threads before jobs are published.
-
-        A thread that falls asleep later does not help.
-        """
+        """Wake the sleeping threads before jobs are published. A thread that falls asleep later does not help."""
         if self.members > 1:
             with self._team.state_lock:
                 waiting, self._team.sleepers = self._team.sleepers, []

@@ -48,7 +48,7 @@ _STRIP = 2048  # the columns of a triangle that cuBLAS multiplies at a time
 
 
 class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, GraphKernels, PathKernels):
-    """The `semiring.kernels.contract.Backend` for CuPy arrays.
+    """The `semiring.kernels.contract.Backend` for CuPy arrays, which documents the operations.
 
     Every call only enqueues work on ``plan.stream`` (CuPy's current stream where that is None), without synchronization
     or transfers through the host. The exceptions are `find_predecessors` and `find_tree`, which wait. The first call
@@ -94,13 +94,11 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
         return storage == "elements" or bool(dtype == np.bool_ and not semiring.zero_for(dtype))
 
     def multiply(self, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
-        """Compute C ← A ⊗ B for matrices or stacks. C is not read."""
         with plan.stream or _NULL_CONTEXT:
             if not self._multiply_by_cublas(plan, C, A, B, False):
                 self._products.multiply(plan, C, A, B)
 
     def multiply_add(self, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
-        """Compute C ← C ⊕ A ⊗ B for matrices or stacks."""
         with plan.stream or _NULL_CONTEXT:
             if not self._multiply_by_cublas(plan, C, A, B, True):
                 self._products.multiply_add(plan, C, A, B)
@@ -131,11 +129,9 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
         return plan.storage == "bits" and self._products.overlaps(plan, m, n, k)
 
     def copy_panel(self, plan: KernelPlan, A: Any, out: Any) -> None:
-        """Copy A to out by a kernel."""
         self._entry_kernels.copy(A, out)
 
     def multiply_add_witness(self, plan: KernelPlan, C: Any, W: Any, A: Any, B: Any, k0: int) -> None:
-        """Compute `multiply_add`, and the smallest attaining k0 + k where the product is strictly better than C."""
         with plan.stream or _NULL_CONTEXT:
             self._products.multiply_add_witness(plan, C, W, A, B, k0)
 
@@ -153,15 +149,12 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
         return self._closing.fast_rows(self._closing.arithmetic_of(plan))
 
     def copy_nonnegative(self, A: Any, out: Any) -> Any:
-        """Copy A to out with 0.0 for -0.0, and return a device word that is set where an entry is below 0."""
         return self._entry_kernels.copy_nonnegative(A, out)
 
     def relax(self, A: Any, h: Any, sign: int, epsilon: float) -> Any:
-        """Return the minimum over i of h[i] + w[i, j], for weights w = ± A raised by ε |w|."""
         return self._entry_kernels.relax(A, h, sign, epsilon)
 
     def largest_whole(self, A: Any) -> float:
-        """Return the greatest magnitude of a finite entry, or ∞ where one is no whole number."""
         return self._entry_kernels.largest_whole(A)
 
     def copy(self, A: Any, out: Any) -> None:
@@ -173,87 +166,67 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
         self._entry_kernels.copy(A, out)
 
     def in_order(self, bits: Any, out: Any, replacements: Any, is_inverse: bool) -> None:
-        """Map the bits of floats to integers in their order, or inversely (`semiring.algorithms.ordered_integers`)."""
         self._entry_kernels.in_order(bits, out, replacements, is_inverse)
 
     def spoil(self, A: Any, word: Any) -> None:
-        """Set all entries of A to NaN if the device word is not 0."""
         self._entry_kernels.spoil(A, word)
 
     def find_predecessors(self, plan: KernelPlan, D: Any, tolerance: Tolerance, A: Any) -> Any:
-        """Return the predecessors (n, n) int32 of a closed matrix D: see `semiring.algorithms.predecessors`."""
         from semiring.kernels.cuda.predecessor_kernels import find_predecessors
 
         return find_predecessors(plan, D, tolerance, A)
 
     def find_tree(self, plan: KernelPlan, D: Any, weights: Any, tolerance: Tolerance, source: int) -> Any:
-        """Return the predecessors (n,) int32 of one row of D, by one single-source run over the weights (n, n)."""
         from semiring.kernels.cuda.predecessor_kernels import find_tree
 
         return find_tree(plan, D, weights, tolerance, source)
 
     def has_bit_kernels(self, plan: KernelPlan, n: int) -> bool:
-        """Return whether kernels take packed matrices of n rows: see `semiring.kernels.contract.GraphKernels`."""
         return self._relations.has_bit_kernels(plan, n)
 
     def count_edges(self, words: Any) -> tuple[int, bool]:
-        """Return the number of edges, and whether one of them leads to an earlier vertex."""
         return self._relations.count_edges(words)
 
     def peel(self, words: Any, edges: int, rounds: int) -> tuple[Any, Any, Any]:
-        """Return the vertices that no cycle reaches, in topological order, and all edges."""
         return self._relations.peel(words, edges, rounds)
 
     def sweep_along(self, words: Any, vertices: Any) -> Any:
-        """Return the heads of the edges from some vertices."""
         return self._relations.sweep_along(words, vertices)
 
     def sweep_against(self, words: Any, vertices: Any, candidates: Any) -> Any:
-        """Return the candidate vertices from which an edge leads to some vertices."""
         return self._relations.sweep_against(words, vertices, candidates)
 
     def permute_bits(self, words: Any, order: Any) -> None:
-        """Permute rows and columns, A[i, j] ← A[order[i], order[j]], in place."""
         self._relations.permute_bits(words, order)
 
     def fill_component(self, words: Any, start: int, stop: int) -> None:
-        """Update A* for some adjacent vertices that all reach each other."""
         self._relations.fill_component(words, start, stop)
 
     def scan_structure(self, A: Any, none: Any) -> tuple[bool, bool, int, Any]:
-        """Return the structure of a matrix, as `semiring.kernels.contract.GraphKernels` defines it."""
         return self._graphs.scan_structure(A, none)
 
     def edge_words(self, A: Any, none: Any) -> Any:
-        """Return the edges of a matrix as packed bits."""
         return self._graphs.edge_words(A, none)
 
     def permute(self, D: Any, order: Any, source: Any = None) -> None:
-        """Permute rows and columns, D[i, j] ← D[order[i], order[j]], in place or from a source."""
         self._graphs.permute(D, order, source)
 
     def permute_columns(self, D: Any, order: Any) -> None:
-        """Permute columns, D[i, j] ← D[i, order[j]], in place."""
         self._graphs.permute_columns(D, order)
 
     def transpose(self, A: Any, out: Any) -> None:
-        """Write the transpose of A into out."""
         self._graphs.transpose(A, out)
 
     def mirror(self, A: Any) -> None:
-        """Copy the entries above the diagonal to their mirror images below it."""
         self._graphs.mirror(A)
 
     def count_hops(self, D: Any, starts: Any, heads: Any, words: Any, weight: Any, none: Any) -> None:
-        """Write into D the weight times the fewest edges of a path."""
         self._graphs.count_hops(D, starts, heads, words, weight, none)
 
     def spanning_edges(self, A: Any, none: Any, largest: bool) -> tuple[Any, Any, Any]:
-        """Return the tails, heads and weights of a spanning forest."""
         return self._graphs.spanning_edges(A, none, largest)
 
     def fill_bottlenecks(self, D: Any, order: Any, edges: Any, one: Any, largest: bool) -> None:
-        """Write into D the worst edges between vertices in an order."""
         self._graphs.fill_bottlenecks(D, order, edges, one, largest)
 
     def lanes(self, plan: KernelPlan) -> Streams | None:
@@ -266,11 +239,9 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
         return None if self._classical.supports(plan) or self._log_sums.may_use_cublas(plan) else streams.CudaStreams()
 
     def mark(self) -> Mark:
-        """Return an event after all work on the current stream, with ``done`` and ``synchronize()``."""
         from semiring.kernels.cuda.streams import mark
 
-        event: Mark = mark()
-        return event
+        return mark()  # type: ignore[no-any-return]  # CuPy has no types
 
     def replay(
         self, plan: KernelPlan, A: Any, engine_of: Callable[[KernelPlan], Any], algorithm: Callable[..., object]
@@ -292,10 +263,6 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
         self._closing.close_block(plan, A)
 
     def close(self, plan: KernelPlan, A: Any, *, has_concurrent_work: bool = False) -> None:
-        """Compute A ← A* in place by the staged Floyd-Warshall kernels, for an idempotent ⊕.
-
-        ``has_concurrent_work``: whether concurrent work keeps the device busy.
-        """
         if plan.storage == "bits":
             with plan.stream or _NULL_CONTEXT:
                 self._relations.close_by_squares(plan, A)
@@ -303,17 +270,13 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
             self._closing.close(plan, A, has_concurrent_work=has_concurrent_work)
 
     def paper_names(self) -> tuple[str, ...]:
-        """Return the names of the methods of papers that have kernels in this backend."""
         return self._papers.METHODS
 
     def close_as(self, plan: KernelPlan, A: Any, name: str) -> None:
-        """Compute A ← A* in place by a kernel of a paper: see `semiring.kernels.cuda.closing.paper_kernels`."""
         self._papers.close(plan, A, name)
 
     def multiply_add_plain(self, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
-        """Compute C ← C ⊕ A ⊗ B with one thread for each entry."""
         self._papers.multiply_add_plain(plan, C, A, B)
 
     def close_stack(self, plan: KernelPlan, A: Any) -> None:
-        """Close all matrices of A (count, n, n) together. Pivots without a star are numbered across matrices."""
         self._closing.close(plan, A)

@@ -180,10 +180,7 @@ def read_machine_file(target: Target) -> tuple[Path, str, CpuSpeed] | None:
 
 
 def _parse(text: bytes, target: Target) -> tuple[str, CpuSpeed]:
-    """Return the day and the data.
-
-    The message of a `ValueError` says what is wrong with the file.
-    """
+    """Return the day and the data. The message of a `ValueError` says what is wrong with the file."""
     try:
         content = json.loads(text)
         kind, theirs, measured, numbers = (content[key] for key in ("format", "processor", "measured", "cpu"))

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from semiring.algebra.catalogue import min_plus
+from semiring.kernels.contract import Array
 from semiring.kernels.cpu.closing.pivot_loops import PADDED, PIVOTS, PIVOTS_AT_A_TIME, close
 from semiring.kernels.cpu.codegen.jit import inner, kernel
 from semiring.kernels.cpu.codegen.memory_intrinsics import put, use_wide_vectors
@@ -30,8 +30,6 @@ from semiring.kernels.engine import make_plan
 from semiring.kernels.graphs.component_search import components_of_words
 
 __all__ = ["PotentialClosure", "close_block", "has_negative_zero", "run_on_threads"]
-
-Array: TypeAlias = NDArray[Any]
 
 _FLOAT64 = np.dtype(np.float64)
 _EPSILON = 2.0**-52

@@ -146,10 +146,7 @@ def put_identity(panel: int, start: int, count: int, width: int, zero: Any, one:
 
 @inner
 def fill(value: Any, m: int, n: int, target: int, row: int, size: int) -> None:
-    """Store ``value`` in m × n elements.
-
-    The elements of a row are adjacent.
-    """
+    """Store ``value`` in m × n elements. The elements of a row are adjacent."""
     for i in range(m):
         for j in range(n):
             put(value, target + i * row + j * size)
@@ -172,10 +169,7 @@ def multiply_rows(
 
 
 def build_eliminate(module: Any, name: str, definition: KernelDefinition, target: Target, group: int) -> None:
-    """Add the function to an LLVM module, for rows of ``group`` vectors.
-
-    The definition must have a star.
-    """
+    """Add the function to an LLVM module, for rows of ``group`` vectors. The definition must have a star."""
     _EliminationBuilder(module, name, definition, target, group).build()
 
 
@@ -222,10 +216,7 @@ class _EliminationBuilder(NativeBuilder):
         return [self.load_vector(k, column)[1] for column in self.columns]
 
     def update_row(self, i: Value, k: Value, row: list[Value]) -> None:
-        """Replace row i by row i ⊕ A[i, k] ⊗ row k.
-
-        Its entry in column k starts from 0̄ unless ⊕ is idempotent.
-        """
+        """Replace row i by row i ⊕ A[i, k] ⊗ row k. Its entry in column k starts from 0̄ unless ⊕ is idempotent."""
         address = self.element_address("a", i, k)
         scalar = self.load(address, self.element.ir, self.element.size)
         factor = self.vectors.splat(scalar)

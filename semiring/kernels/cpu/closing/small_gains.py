@@ -20,14 +20,13 @@ Cost: n³ or 2 n³ pairs a matrix, stacks on several threads. Workspace: some ma
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import max_plus, max_times, min_plus, min_times
-from semiring.kernels.contract import KernelPlan
+from semiring.kernels.contract import Array, KernelPlan
 from semiring.kernels.cpu.closing.gaining_potentials import (
     PotentialClosure,
     close_block,
@@ -40,8 +39,6 @@ from semiring.kernels.cpu.kernels import Kernels, kernels_for
 from semiring.kernels.engine import make_plan
 
 __all__ = ["close", "max_rows", "survey"]
-
-Array: TypeAlias = NDArray[Any]
 
 _ROWS = 160  # the most rows for which one thread and one block are as fast as the rules for larger matrices
 _PIECE = 1 << 16  # entries of a stack at a time: temporaries stay in the second-level cache
@@ -169,10 +166,7 @@ def _find_factors(As, is_max, ps):
 
 @kernel
 def _close_scaled(As, is_max, spare, bits, job, workspace, ps, Ds):
-    """Write A* of every matrix to D, by the closure under its factors, in which every pivot has a star.
-
-    D may be A.
-    """
+    """Write A* of every matrix to D, by the closure under its factors, in which every pivot has a star. D may be A."""
     use_wide_vectors()
     n = As.shape[1]
     for m in range(As.shape[0]):

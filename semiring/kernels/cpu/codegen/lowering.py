@@ -190,10 +190,7 @@ _LOG = {
 
 
 def _reduce(v: Vectors, x: Value) -> tuple[Value, Value]:
-    """Reduce x = k·log 2 + r with |r| at most about log(2)/2.
-
-    Return k as a float, and expm1(r).
-    """
+    """Reduce x = k·log 2 + r with |r| at most about log(2)/2. Return k as a float, and expm1(r)."""
     size, b = v.element.size, v.builder
     high, low = _LN2[size]
     k = v.call("rint", b.fmul(x, v.constant(1 / math.log(2))))
@@ -260,10 +257,7 @@ def _log_of_reduced(v: Vectors, f: Value, k: Value, correction: Value) -> Value:
 
 
 def _split_exponent(v: Vectors, x: Value) -> tuple[Value, Value]:
-    """Split a positive normal x = 2ᵏ·(1 + f) with 1 + f in [√½, √2).
-
-    Return f and k.
-    """
+    """Split a positive normal x = 2ᵏ·(1 + f) with 1 + f in [√½, √2). Return f and k."""
     b, size = v.builder, v.element.size
     root = 0x3F3504F3 if size == 4 else 0x3FE6A09E667F3BCD  # √½
     shifted = b.sub(v.as_bits(x), v.bits(root))

@@ -291,10 +291,7 @@ def atomic_store(typing: Context, value: Any, where: Any) -> Code:
 
 @intrinsic
 def atomic_add(typing: Context, value: Any, where: Any) -> Code:
-    """Add to a 64-bit integer that other threads add to as well.
-
-    Return its value before.
-    """
+    """Add to a 64-bit integer that other threads add to as well. Return its value before."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.atomic_rmw("add", builder.inttoptr(args[1], I64.as_pointer()), args[0], "acq_rel")
@@ -304,10 +301,7 @@ def atomic_add(typing: Context, value: Any, where: Any) -> Code:
 
 @intrinsic
 def atomic_replace(typing: Context, where: Any, old: Any, new: Any) -> Code:
-    """Replace a 64-bit integer if it still is ``old``.
-
-    Return whether it was.
-    """
+    """Replace a 64-bit integer if it still is ``old``. Return whether it was."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer = builder.inttoptr(args[0], I64.as_pointer())

@@ -40,10 +40,7 @@ __all__ = [
 
 
 class SemiringType(types.Type):  # type: ignore[misc]  # Numba has no types
-    """The Numba type of one semiring on one dtype.
-
-    The compiled code depends on its text alone.
-    """
+    """The Numba type of one semiring on one dtype. The compiled code depends on its text alone."""
 
     def __init__(self, text: str) -> None:
         self.text = text

@@ -52,10 +52,7 @@ def constant_vector(element: ir.Type, value: Any, lanes: int) -> Value:
 
 
 class Vectors:
-    """The builder of instructions on vectors of ``lanes`` elements.
-
-    Truth values are vectors of i1.
-    """
+    """The builder of instructions on vectors of ``lanes`` elements. Truth values are vectors of i1."""
 
     def __init__(self, builder: Any, element: ElementType, lanes: int) -> None:
         self.builder, self.element, self.lanes = builder, element, lanes
@@ -116,10 +113,7 @@ class Vectors:
 
 
 class Scalars(Vectors):
-    """The builder of instructions on single elements, with the interface of `Vectors`.
-
-    Truth values are i1.
-    """
+    """The builder of instructions on single elements, with the interface of `Vectors`. Truth values are i1."""
 
     def __init__(self, builder: Any, element: ElementType) -> None:
         super().__init__(builder, element, 1)

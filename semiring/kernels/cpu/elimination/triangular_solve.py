@@ -221,10 +221,7 @@ def scatter_rows(X, place, output_rows, out):
 
 @kernel
 def gather_columns(B, order, X):
-    """Set X[i, c] ← B[order[i], c].
-
-    B is (n, r).
-    """
+    """Set X[i, c] ← B[order[i], c]. B is (n, r)."""
     for i in range(X.shape[0]):
         for c in range(B.shape[1]):
             X[i, c] = B[order[i], c]

@@ -11,12 +11,12 @@ of this module too.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from semiring.kernels.contract import Array
 from semiring.kernels.cpu.codegen.jit import cache_on_disk, inner
 from semiring.kernels.cpu.codegen.memory_intrinsics import bits_of, number_of, use_wide_vectors
 from semiring.kernels.cpu.codegen.numba_internals import INLINED, OUTER
@@ -37,8 +37,6 @@ __all__ = [
     "multiply",
     "run_on_lines",
 ]
-
-Array: TypeAlias = NDArray[Any]
 
 LOW, HIGH = -float(1 << 20), float(1 << 19)  # only exponentials of entries in this range are computed: 21-bit exponents
 LINES = 256  # lines that are added up side by side: their sums stay in the first-level cache

@@ -32,13 +32,12 @@ from __future__ import annotations
 
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from semiring.algebra.catalogue import adds_exponentials, max_plus
-from semiring.kernels.contract import Backend, KernelPlan
+from semiring.kernels.contract import Array, Backend, KernelPlan
 from semiring.kernels.cpu.codegen.jit import inner
 from semiring.kernels.cpu.codegen.memory_intrinsics import (
     address,
@@ -78,8 +77,6 @@ __all__ = [
     "survey_rows",
     "tiny_sum",
 ]
-
-Array: TypeAlias = NDArray[Any]
 
 #: Exponentials below 2^_LEAST_EXPONENT count as 0, so that products of two exponentials stay normal numbers.
 _LEAST_EXPONENT = -510
@@ -718,10 +715,7 @@ class _LogProduct:
         self.splits_exponents = plan.dtype.char == "f" and not dropped
 
     def write(self, C: Array, accumulate: int, in_place: bool) -> None:
-        """Compute C ← [C ⊕] A ⊗ B.
-
-        Skip columns of rows whose first columns mostly underflow.
-        """
+        """Compute C ← [C ⊕] A ⊗ B. Skip columns of rows whose first columns mostly underflow."""
         m, n = C.shape
         width = max(_FIRST_COLUMNS, min(_BLOCK, _PACKED_ENTRIES // self.A.shape[1]))
         for first, stop in pairwise([0, n] if n <= width else [0, *range(_FIRST_COLUMNS, n, width), n]):

@@ -14,13 +14,10 @@ scan for NaN.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
-
 import numpy as np
-from numpy.typing import NDArray
 
 from semiring.algebra.catalogue import adds_exponentials
-from semiring.kernels.contract import KernelPlan
+from semiring.kernels.contract import Array, KernelPlan
 from semiring.kernels.cpu.codegen.exponential_sums import (
     CHAIN,
     EXCESS,
@@ -47,8 +44,6 @@ from semiring.kernels.cpu.product.log_lines import (
 from semiring.kernels.cpu.product.log_products import FEWEST
 
 __all__ = ["can_multiply", "multiply"]
-
-Array: TypeAlias = NDArray[Any]
 
 _LN2 = 0.6931471805599453
 _LARGE = RANGE / 4  # in float32, larger entries of a vector, and exponents above twice that, are computed in float64

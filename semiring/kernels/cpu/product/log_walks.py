@@ -18,12 +18,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from semiring.kernels.contract import Backend, KernelPlan, Steps
+from semiring.kernels.contract import Array, Backend, KernelPlan, Steps
 from semiring.kernels.cpu.codegen.memory_intrinsics import address, call9, float_line, use_wide_vectors
 from semiring.kernels.cpu.product.log_lines import kernel
 from semiring.kernels.cpu.product.log_products import (
@@ -39,8 +37,6 @@ from semiring.kernels.cpu.product.panels import PackedPanels, aligned_zeros, mul
 from semiring.kernels.cpu.thread_pool import run_tasks
 
 __all__ = ["PreparedMatrix", "pull", "walk"]
-
-Array: TypeAlias = NDArray[Any]
 
 _MIN_BLOCK_ROWS = 32  # the least rows of a block of gradients
 _MAX_BLOCKS = 16  # the most blocks of gradients: each has a product (n, n) of its own

@@ -103,10 +103,7 @@ def word(job: int, place: int) -> int:
 def pack_columns(
     b: int, row: int, column: int, steps: int, n: int, width: int, size: int, zero: Any, packed: int
 ) -> None:
-    """Pack n columns of B, from address ``b`` on, in panels of ``width`` columns.
-
-    Pad the last panel with 0̄.
-    """
+    """Pack n columns of B, from address ``b`` on, in panels of ``width`` columns. Pad the last panel with 0̄."""
     panel = steps * width * size
     whole_panels = n // width if column == size else 0
     for k in range(steps):

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import llvmlite.ir as ir
 import numpy as np
-from numpy.typing import NDArray
 
+from semiring.kernels.contract import Array
 from semiring.kernels.cpu.codegen.lowering import Operand, lower
 from semiring.kernels.cpu.codegen.numba_internals import alloca_once, for_range, for_range_slice
 from semiring.kernels.cpu.codegen.target import Target
@@ -31,8 +31,6 @@ from semiring.kernels.cpu.thread_pool import run_tasks
 from semiring.kernels.definition import KernelDefinition
 
 __all__ = ["build_dots", "build_updates", "matrix_vector"]
-
-Array: TypeAlias = NDArray[Any]
 
 ARGUMENTS = ("count", "steps", "a", "a_row", "x", "c")
 _PARTIAL = 4  # vectors of partial sums of a row

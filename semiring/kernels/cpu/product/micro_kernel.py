@@ -71,10 +71,7 @@ class Pair:
         return lower(self.vectors, self.target, self.definition.mul, variables, fuse=self.fused_sums, one=self.one)
 
     def sum(self, c: Value, candidate: Operand) -> Value:
-        """Return the sum c ⊕ candidate.
-
-        The accumulator c is NaN only if ⊕ itself makes NaN of other numbers.
-        """
+        """Return the sum c ⊕ candidate. The accumulator c is NaN only if ⊕ itself makes NaN of other numbers."""
         variables = {"x": Operand(c), "y": candidate}
         result = lower(self.vectors, self.target, self.definition.add, variables)
         if result.may_be_nan:
@@ -231,10 +228,7 @@ class _TileBuilder(NativeBuilder):
     def build_run(
         self, tile: list[Value], steps: Value, a: Value, b_address: Value
     ) -> tuple[list[Value], Value, Value]:
-        """Build the loop over ``steps`` ≥ 1 of k.
-
-        Return the tile, and the next addresses of A and B.
-        """
+        """Build the loop over ``steps`` ≥ 1 of k. Return the tile, and the next addresses of A and B."""
         b, shape = self.builder, self.shape
         before, loop, after = b.block, b.append_basic_block("step"), b.append_basic_block("done")
         b.branch(loop)

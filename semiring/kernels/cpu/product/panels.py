@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from semiring.algebra.catalogue import plus_times
-from semiring.kernels.contract import KernelPlan
+from semiring.kernels.contract import Array, KernelPlan
 from semiring.kernels.cpu.codegen.memory_intrinsics import address, call9
 from semiring.kernels.cpu.codegen.target import host
 from semiring.kernels.cpu.kernels import kernels_for
@@ -22,8 +21,6 @@ from semiring.kernels.machines import cpu_speed
 from semiring.kernels.machines.speed_data import TileShape
 
 __all__ = ["PAD", "PackedPanels", "add_steps", "aligned_zeros", "multiply", "tile_for"]
-
-Array: TypeAlias = NDArray[Any]
 
 PAD = 16  # columns between rows of a left operand, which would otherwise share cache sets
 _ROWS, _VECTORS = 8, (3, 2)  # the shape of a tile, if registers hold it: numbers of rows are often powers of two

@@ -17,12 +17,12 @@ j].
 from __future__ import annotations
 
 import ctypes
-from typing import Any, TypeAlias
+from typing import Any
 
 import llvmlite.ir as ir
 import numpy as np
-from numpy.typing import NDArray
 
+from semiring.kernels.contract import Array
 from semiring.kernels.cpu.codegen.numba_internals import for_range
 from semiring.kernels.cpu.codegen.target import Target
 from semiring.kernels.cpu.codegen.vector import I32, I64, Value
@@ -31,8 +31,6 @@ from semiring.kernels.cpu.thread_pool import run_tasks
 from semiring.kernels.definition import KernelDefinition
 
 __all__ = ["FIND_ARGUMENTS", "RUN", "build_find", "find_witnesses"]
-
-Array: TypeAlias = NDArray[Any]
 
 RUN = 32  # steps of k in a marked run, at most 64: n = 1024, float32, Zen 4: 38 ms, with 16 or 64 some 41 ms
 FIND_ARGUMENTS = (*("m", "n", "a", "a_row", "b", "b_row", "c", "c_row", "marks", "marks_row", "w", "w_row", "offset"),)
