@@ -33,8 +33,6 @@ from typing import Any, Literal
 
 from semiring.logs import logger
 
-__all__ = ["DIGESTS", "cache_folder", "has_entry", "is_enabled", "load", "prune", "refusal", "save", "user_folder"]
-
 KERNEL, DIGESTS = "kernel", "digests"  # the kinds of entries, and the ends of their names
 
 #: The bytes of a folder above which `prune` removes entries: some thousands of kernels, of 10 to 200 KB.

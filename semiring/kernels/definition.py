@@ -16,8 +16,6 @@ from semiring.algebra.expressions.nan_conditions import is_nan
 from semiring.algebra.expressions.tree import float_limits, is_floating
 from semiring.kernels.contract import KernelPlan
 
-__all__ = ["KernelDefinition", "define", "has_unit_star"]
-
 _X, _Y = Expression("var", (), "x"), Expression("var", (), "y")
 
 

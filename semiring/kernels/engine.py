@@ -26,9 +26,6 @@ from semiring.kernels.contract import (
 )
 from semiring.namespaces import Array, array_namespace
 
-__all__ = ["Engine", "StreamLanes", "engine_of", "make_plan", "split_range"]
-
-
 #: Columns (or rows) of the panel that an in-place product copies: wide enough for the kernels to run at full speed,
 #: narrow enough to be small beside the matrix (a recursion's panels are n/2 high: 3 % of the matrix at n = 8192).
 PANEL = 512

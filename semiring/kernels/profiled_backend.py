@@ -14,8 +14,6 @@ from typing import Any
 from semiring.kernels.contract import Backend, KernelPlan, Steps, has_operation
 from semiring.profiling import Span, span
 
-__all__ = ["profile_backend"]
-
 _WORD_BITS = 32  # truth values in a word
 
 

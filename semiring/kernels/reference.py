@@ -15,8 +15,6 @@ from semiring.algebra import Semiring
 from semiring.errors import no_star
 from semiring.kernels.contract import Array, Capabilities, KernelPlan
 
-__all__ = ["ReferenceBackend"]
-
 
 def _add(plan: KernelPlan, x: Array, y: Array) -> Array:
     result: Array = plan.semiring.add.expression.evaluate({"x": x, "y": y}, plan.dtype)

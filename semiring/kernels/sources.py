@@ -30,8 +30,6 @@ import numpy as np
 
 from semiring.kernels import LOAD_TIME, code_store
 
-__all__ = ["KERNELS", "Source", "constants", "find_sources", "fingerprint", "parse"]
-
 #: The modules and packages that hold code generators, compiled loops, and the classes of their arguments.
 KERNELS = (
     "semiring.algebra.expressions",

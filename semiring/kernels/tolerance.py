@@ -12,8 +12,6 @@ from semiring.errors import AlgebraError
 from semiring.kernels.contract import Array, KernelPlan
 from semiring.namespaces import array_namespace, is_device_array
 
-__all__ = ["Tolerance", "tolerance_for", "unattained_distance"]
-
 _EXACT_OPERATIONS = {
     "min",
     "max",

@@ -39,8 +39,6 @@ from semiring.kernels.cpu.product.macro_kernel import FULL
 from semiring.kernels.machines import cpu_speed
 from semiring.kernels.tolerance import Tolerance
 
-__all__ = ["CpuBackend"]
-
 _DTYPES = frozenset("fdhilqB?")
 _STACKED_PAIRS = 1 << 18  # pairs: for a larger product of a stack, the cost of a call is negligible
 _STACK_ROWS = 160  # rows from which on the cost of a call for each matrix is negligible

@@ -23,24 +23,6 @@ from numba.extending import intrinsic
 from semiring.kernels.cpu.codegen.jit import inner, kernel
 from semiring.kernels.cpu.codegen.numba_internals import for_range, void
 
-__all__ = [
-    "CHUNK",
-    "LANES",
-    "PIECE",
-    "TABLE_VECTORS",
-    "VECTOR_BYTES",
-    "build_table",
-    "eliminate",
-    "fill",
-    "load32",
-    "load64",
-    "look_up",
-    "move",
-    "multiply",
-    "store32",
-    "store64",
-]
-
 LANES = 16  # words of a vector
 VECTOR_BYTES = 4 * LANES
 #: How the 64 rows of a table fall into groups. Measured on Zen 4 at 4096 rows, T bit pairs a second, one core:

@@ -36,8 +36,6 @@ from semiring.kernels.cpu.bit_loops import CHUNK, LANES, PIECE, TABLE_VECTORS, V
 from semiring.kernels.cpu.codegen.jit import compile_entry_point
 from semiring.kernels.cpu.thread_pool import run_tasks
 
-__all__ = ["close_block", "multiply", "multiply_add", "multiply_add_witness", "supports"]
-
 Words: TypeAlias = NDArray[np.uint32]
 Operand: TypeAlias = "Words | BitMatrix"
 

@@ -27,8 +27,6 @@ from semiring.kernels.cpu.codegen.jit import inner, kernel
 from semiring.kernels.cpu.codegen.scalars import ScalarSemiring, better, times
 from semiring.kernels.cpu.thread_pool import run_tasks
 
-__all__ = ["search_near", "search_table"]
-
 Graph = tuple[Array, Array, Array, bool]
 
 _SOURCES_PER_TASK = 16  # sources that a thread takes at a time, at most

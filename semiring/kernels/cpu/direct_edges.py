@@ -19,16 +19,6 @@ from semiring.kernels.cpu.codegen.jit import kernel
 from semiring.kernels.cpu.codegen.numba_internals import INLINED
 from semiring.kernels.cpu.codegen.scalars import plus, plus_numbers, times
 
-__all__ = [
-    "UNDECIDED",
-    "deviation",
-    "edges_from",
-    "edges_into",
-    "extremes",
-    "last_edges",
-    "meets",
-]
-
 UNDECIDED = -2  # a sentinel during the search
 DOUBT = 1 << 30  # added to the number of a vertex if its edge meets the distance only within the loose tolerance
 

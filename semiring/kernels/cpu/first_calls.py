@@ -22,8 +22,6 @@ from semiring.kernels.cpu.closing.pivot_loops import PIVOTS
 from semiring.kernels.reference import ReferenceBackend
 from semiring.kernels.tolerance import Tolerance
 
-__all__ = ["MAX_DIRECT_EDGES", "SECONDS", "FirstCalls"]
-
 SECONDS = 1.0  # seconds that a definition is computed in NumPy: a fifth of a compilation on two cores of a Zen 4 server
 _PRODUCT_RATE, _CLOSURE_RATE = 3e8, 6e7  # pairs a second in NumPy, on that server
 _UNDECIDED = -2

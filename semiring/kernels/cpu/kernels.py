@@ -32,8 +32,6 @@ from semiring.kernels.definition import KernelDefinition, define
 from semiring.kernels.machines import cpu_speed
 from semiring.kernels.machines.speed_data import CpuSpeed, TileShape
 
-__all__ = ["Kernels", "copy_matrix", "kernels_for", "tile_shape"]
-
 _ALIGNMENT = 64
 _CACHE_LIMIT = 256  # the most entries of a cache
 VECTOR_PAIRS = 1 << 12  # a matrix and a vector of fewer pairs are one tile, which is called faster

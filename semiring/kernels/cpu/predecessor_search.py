@@ -20,8 +20,6 @@ from semiring.kernels.cpu.thread_pool import run_tasks
 from semiring.kernels.machines import cpu_speed
 from semiring.kernels.tolerance import Tolerance, unattained_distance
 
-__all__ = ["find_predecessors"]
-
 
 class _KernelOperands:
     """The operands that the kernels share in one call."""

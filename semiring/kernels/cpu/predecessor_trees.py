@@ -20,8 +20,6 @@ from semiring.kernels.cpu.direct_edges import (
     meets,
 )
 
-__all__ = ["COLUMNS", "follow_intermediates", "grow_trees", "settle_rows"]
-
 COLUMNS = 64  # columns that `follow_intermediates` processes at a time
 RUN = 64  # vertices that are scanned between two tests for a result
 _OPEN, _GOOD, _BAD, _ACTIVE, _UNREACHED = range(5)  # the states of a vertex while a row is checked

@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from queue import SimpleQueue
 from typing import Any
 
-__all__ = ["run_tasks"]
-
 
 class _TaskQueue:
     """The tasks of one call, which the caller and helper threads take one by one.

@@ -37,8 +37,6 @@ from semiring.kernels.cpu.codegen.memory_intrinsics import (
 )
 from semiring.kernels.machines import cpu_speed
 
-__all__ = ["HEADER", "MAX_BLOCKS", "Lease", "finish", "lease", "publish", "run_blocks"]
-
 Array: TypeAlias = NDArray[Any]
 
 HEADER = 26

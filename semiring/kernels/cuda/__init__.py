@@ -40,8 +40,6 @@ from semiring.kernels.contract import (
 from semiring.kernels.engine import split_range
 from semiring.kernels.tolerance import Tolerance
 
-__all__ = ["CudaBackend"]
-
 _DTYPES = frozenset(("bfloat16", "float16", "float32", "float64", "int16", "int32", "int64", "uint8", "bool"))
 _NULL_CONTEXT = contextlib.nullcontext()
 _STRIP = 2048  # the columns of a triangle that cuBLAS multiplies at a time

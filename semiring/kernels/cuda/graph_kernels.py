@@ -17,11 +17,6 @@ from semiring.kernels.cuda.closing.modules import current_device, max_shared_mem
 from semiring.kernels.cuda.entries.packing import set_bits
 from semiring.logs import CACHED_SECONDS, Compilation
 
-__all__ = [
-    *("count_hops", "edge_words", "fill_bottlenecks", "scan_structure", "mirror", "permute", "permute_columns"),
-    *("spanning_edges", "transpose"),
-]
-
 _THREADS = 256
 _PANEL = 512  # the rows or columns that are copied at a time
 _GROUP = 256  # the words of target vertices that one block processes

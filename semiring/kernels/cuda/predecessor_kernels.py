@@ -18,8 +18,6 @@ from semiring.kernels.cuda.closing.kernel_text import arithmetic_of
 from semiring.kernels.cuda.closing.modules import compile_kernel, max_shared_memory
 from semiring.kernels.tolerance import Tolerance, unattained_distance
 
-__all__ = ["find_predecessors", "find_tree"]
-
 _SLICE = 32  # the vertices whose lists of edges are interleaved
 _PIECES = 64  # the most parts of a column, each of which one thread reads
 _MANY_EDGES = 64  # with more direct edges into a vertex, it is faster to drop the edges that end no path

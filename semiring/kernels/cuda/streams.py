@@ -15,8 +15,6 @@ import numpy as np
 from semiring.kernels.contract import KernelPlan, Status
 from semiring.kernels.cuda.closing.look_ahead import recorded_words
 
-__all__ = ["CudaStreams", "mark", "replay"]
-
 _MAX_RECORDINGS = 4  # the most cached recordings; each holds a matrix and its panels, up to 120 MiB in float32
 #: The priorities of the streams by number. The highest is -5. A GPU with fewer priorities uses its highest. Closures of
 #: n = 8192 took 37.3 ms if the last two streams had different priorities, and 37.1 ms with equal priorities.

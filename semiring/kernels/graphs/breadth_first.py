@@ -18,8 +18,6 @@ from semiring.kernels.cpu.codegen.jit import kernel
 from semiring.kernels.cpu.codegen.memory_intrinsics import address, trailing_zeros, use_wide_vectors
 from semiring.kernels.graphs.vector_intrinsics import join_listed, join_word, keep_new, lacks_bits, spread_levels
 
-__all__ = ["DIGITS", "TARGETS", "search_levels", "write_levels"]
-
 TARGETS = 512
 _WORD = TARGETS // 8  # bytes
 _HEADS_PER_TEST = 8  # heads between two tests whether a target is missing

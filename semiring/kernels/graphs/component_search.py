@@ -18,8 +18,6 @@ import numpy as np
 from semiring.kernels.cpu.codegen.jit import kernel
 from semiring.kernels.cpu.codegen.memory_intrinsics import trailing_zeros
 
-__all__ = ["components_of_lists", "components_of_words", "is_strongly_connected"]
-
 
 @kernel
 def _finish_order(words, n):

@@ -14,8 +14,6 @@ from semiring.kernels.cpu.codegen.jit import kernel
 from semiring.kernels.cpu.codegen.memory_intrinsics import address, trailing_zeros, use_wide_vectors
 from semiring.kernels.graphs.vector_intrinsics import TILE, mark_differences, tiles_differ
 
-__all__ = ["find_first_edge", "is_mirrored", "list_edges", "mark_edges"]
-
 
 @kernel
 def find_first_edge(A, none, start):

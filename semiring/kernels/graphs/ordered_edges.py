@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from semiring.kernels.cpu.codegen.jit import kernel
 
-__all__ = ["carry_along", "relax_edges"]
-
 
 @kernel
 def carry_along(starts, heads, source_bits):

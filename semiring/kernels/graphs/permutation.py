@@ -14,11 +14,6 @@ from semiring.kernels.cpu.codegen.jit import kernel
 from semiring.kernels.cpu.codegen.memory_intrinsics import address
 from semiring.kernels.graphs.vector_intrinsics import TILE, copy_line, transpose_tile
 
-__all__ = [
-    *("find_chains", "copy_rows", "gather_columns", "mirror_entries", "move_rows"),
-    *("transpose_entries", "transpose_words"),
-]
-
 
 @kernel
 def find_chains(order, chain_limit):

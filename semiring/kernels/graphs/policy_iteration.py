@@ -21,8 +21,6 @@ import numpy as np
 
 from semiring.kernels.cpu.codegen.jit import kernel
 
-__all__ = ["iterate_policies"]
-
 
 @kernel
 def iterate_policies(bounds, starts, heads, costs, times, entry_starts, entries, tails, policy, d, ratios, rounding):

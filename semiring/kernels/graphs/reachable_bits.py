@@ -16,8 +16,6 @@ from semiring.kernels.cpu.codegen.jit import kernel
 from semiring.kernels.cpu.codegen.memory_intrinsics import address, copy_bytes, trailing_zeros, use_wide_vectors
 from semiring.kernels.graphs.vector_intrinsics import copy_line, join_fours
 
-__all__ = ["TARGETS", "condense", "join_rows", "reach_targets", "write_target_bits"]
-
 TARGETS = 512
 _WORD = TARGETS // 8  # bytes
 

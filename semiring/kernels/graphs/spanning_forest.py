@@ -15,9 +15,6 @@ import numpy as np
 from semiring.kernels.cpu.codegen.jit import kernel
 from semiring.kernels.cpu.codegen.memory_intrinsics import use_wide_vectors
 
-__all__ = ["fill_bottlenecks", "order_forest", "spanning_forest"]
-
-
 _LANES = 64  # keys that are compared side by side
 _ROWS = 64  # rows that are computed together, from a common row and limits for the vertices before and after them
 

@@ -13,22 +13,6 @@ from numba import types
 from semiring.kernels.cpu.codegen.memory_intrinsics import intrinsic, load, store
 from semiring.kernels.cpu.codegen.numba_internals import abi_size, alloca_once_value, for_range, raw_memcpy, void
 
-__all__ = [
-    *(
-        "TILE",
-        "copy_line",
-        "mark_differences",
-        "join_fours",
-        "join_listed",
-        "join_word",
-        "keep_new",
-        "lacks_bits",
-        "spread_levels",
-        "tiles_differ",
-    ),
-    "transpose_tile",
-]
-
 TILE = 16  # rows and columns of `transpose_tile`
 
 _I1, _I32, _I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)

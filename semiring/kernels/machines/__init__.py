@@ -34,19 +34,6 @@ from semiring.registrations import notify
 if TYPE_CHECKING:
     from semiring.kernels.cpu.codegen.target import Target
 
-__all__ = [
-    "Machine",
-    "closure_speed",
-    "config_folder",
-    "cpu_machine",
-    "cpu_speed",
-    "machine_file",
-    "override_speed",
-    "read_machine_file",
-    "table_for",
-    "write_machine_file",
-]
-
 _REFERENCE = ClosureSpeed(panel=512)
 _FORMAT = 1
 _LARGEST = 1 << 16  # bytes; a valid file has some hundred

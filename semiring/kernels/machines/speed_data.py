@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["NEVER", "ClosureSpeed", "CpuSpeed", "TileShape"]
-
 NEVER = 1 << 30  # rows: more than any matrix has
 
 _VECTOR_BYTES = (16, 32, 64)

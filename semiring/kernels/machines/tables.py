@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 
 from semiring.kernels.machines.speed_data import ClosureSpeed, CpuSpeed
 
-__all__ = ["BY_VECTORS", "PROCESSORS", "ProcessorTable", "gpu_closures"]
-
 
 @dataclass(frozen=True)
 class ProcessorTable:

@@ -23,8 +23,6 @@ from semiring.kernels.engine import make_plan
 from semiring.kernels.machines import cpu_speed, override_speed
 from semiring.kernels.machines.speed_data import CpuSpeed
 
-__all__ = ["Step", "tune"]
-
 _RUNS = 5  # runs of each of the two candidates
 _ACCEPTANCE_RATIO = 0.98  # a candidate must take at most this share of the time of the best so far
 

@@ -29,8 +29,6 @@ from semiring.kernels.cpu.thread_pool import run_tasks
 from semiring.kernels.engine import make_plan
 from semiring.kernels.graphs.component_search import components_of_words
 
-__all__ = ["PotentialClosure", "close_block", "has_negative_zero", "run_on_threads"]
-
 _FLOAT64 = np.dtype(np.float64)
 _EPSILON = 2.0**-52
 

@@ -48,8 +48,6 @@ from semiring.kernels.cpu.product.macro_kernel import (
 from semiring.kernels.cpu.product.micro_kernel import NativeBuilder
 from semiring.kernels.definition import KernelDefinition
 
-__all__ = ["CLOSING_WORDS", "PADDED", "PIVOTS", "PIVOTS_AT_A_TIME", "build_eliminate", "close", "close_each"]
-
 Array = Any  # inside a kernel: Numba's own types
 
 #: Pivots at a time: part of the schedule, because it determines the order in which candidates are added to an entry.

@@ -28,8 +28,6 @@ from semiring.kernels.cpu.codegen.memory_intrinsics import address, call8, fetch
 from semiring.kernels.cpu.product.macro_kernel import word
 from semiring.kernels.cpu.thread_team import finish, publish
 
-__all__ = ["PIVOT", "RowJob", "close_pivots_by_rows", "update_rows"]
-
 
 class RowJob(NamedTuple):
     """The words of a job after the address of its function: addresses, strides in bytes, and numbers."""

@@ -38,8 +38,6 @@ from semiring.kernels.cpu.codegen.memory_intrinsics import use_wide_vectors
 from semiring.kernels.cpu.kernels import Kernels, kernels_for
 from semiring.kernels.engine import make_plan
 
-__all__ = ["close", "max_rows", "survey"]
-
 _ROWS = 160  # the most rows for which one thread and one block are as fast as the rules for larger matrices
 _PIECE = 1 << 16  # entries of a stack at a time: temporaries stay in the second-level cache
 _FLOAT64 = np.dtype(np.float64)

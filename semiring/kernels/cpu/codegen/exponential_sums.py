@@ -30,8 +30,6 @@ from semiring.kernels.cpu.codegen.numba_internals import alloca_once, for_range,
 from semiring.kernels.cpu.codegen.target import host
 from semiring.kernels.cpu.codegen.vector import I8, I32, I64, ElementType, Value, Vectors, declare_function, prefetch
 
-__all__ = ["CHAIN", "EXCESS", "FLOATS", "MAGIC", "PLAIN", "RANGE", "plain_terms", "terms_across", "terms_along"]
-
 Context = Any
 Code = Any
 

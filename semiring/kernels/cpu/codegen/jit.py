@@ -33,20 +33,6 @@ from semiring.kernels.cpu.codegen.numba_internals import (
 from semiring.kernels.cpu.codegen.target import host
 from semiring.logs import Compilation
 
-__all__ = [
-    "KernelCache",
-    "cache_on_disk",
-    "compile_callback",
-    "compile_entry_point",
-    "fingerprint",
-    "has_entry",
-    "inner",
-    "kernel",
-    "load_entry",
-    "save_entry",
-    "unsigned_type",
-]
-
 Modules = tuple[str, ...]
 
 

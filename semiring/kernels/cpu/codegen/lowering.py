@@ -25,8 +25,6 @@ from semiring.algebra.expressions import Expression, typed_constant
 from semiring.kernels.cpu.codegen.target import Target
 from semiring.kernels.cpu.codegen.vector import Value, Vectors
 
-__all__ = ["Operand", "instructions", "lower", "sums_to_fuse"]
-
 
 @dataclass(frozen=True)
 class Operand:

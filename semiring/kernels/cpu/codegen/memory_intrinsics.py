@@ -15,33 +15,6 @@ from numba import extending, types
 from semiring.kernels.cpu.codegen.numba_internals import add_attribute, array_at, data_of, void
 from semiring.kernels.cpu.codegen.target import host
 
-__all__ = [
-    "LANE_BYTES",
-    "WIDENED",
-    "address",
-    "assume_no_nan",
-    "bits_of",
-    "call3",
-    "call6",
-    "call8",
-    "call9",
-    "call13",
-    "close3",
-    "copy_bytes",
-    "fetch",
-    "float_line",
-    "is_single",
-    "load",
-    "number_of",
-    "put",
-    "put_repeated",
-    "scale_by_power",
-    "store",
-    "trailing_zeros",
-    "use_wide_vectors",
-    "widen",
-]
-
 # Numba gives an intrinsic its typing context, the types of its arguments, and later the code generator's context.
 Context = Any
 Code = Any

@@ -20,8 +20,6 @@ from semiring.kernels.cpu.codegen.numba_internals import (
 from semiring.kernels.definition import KernelDefinition
 from semiring.logs import Compilation
 
-__all__ = ["Build", "compile_native", "is_compiled"]
-
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
 llvm.initialize_native_asmparser()  # the code holds a line of inline assembly

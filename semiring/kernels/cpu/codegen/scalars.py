@@ -25,19 +25,6 @@ from semiring.kernels.cpu.codegen.target import host
 from semiring.kernels.cpu.codegen.vector import ElementType, Scalars
 from semiring.kernels.definition import define
 
-__all__ = [
-    "ScalarSemiring",
-    "SemiringType",
-    "accumulate",
-    "better",
-    "diverges",
-    "plus",
-    "plus_numbers",
-    "scalars_for",
-    "star",
-    "times",
-]
-
 
 class SemiringType(types.Type):  # type: ignore[misc]  # Numba has no types
     """The Numba type of one semiring on one dtype. The compiled code depends on its text alone."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-__all__ = ["Target", "host"]
-
 
 @dataclass(frozen=True)
 class Target:

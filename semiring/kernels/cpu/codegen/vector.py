@@ -10,8 +10,6 @@ import numpy as np
 
 from semiring.kernels.cpu.codegen.target import Target
 
-__all__ = ["ElementType", "Scalars", "Vectors", "constant_vector", "declare_function", "make_opaque", "prefetch"]
-
 Value = Any  # an llvmlite value: llvmlite has no types
 
 I1, I8, I32, I64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)

@@ -17,21 +17,6 @@ import numpy as np
 
 from semiring.kernels.cpu.codegen.jit import kernel
 
-__all__ = [
-    "column_counts",
-    "compress_rows",
-    "elimination_tree",
-    "find_slots",
-    "find_structures",
-    "find_supernodes",
-    "mark_ancestors",
-    "rows_of",
-    "symmetric_pattern",
-    "topological_order",
-    "transpose_rows",
-    "widest_level",
-]
-
 
 @kernel
 def rows_of(starts, count):

@@ -19,8 +19,6 @@ import numpy as np
 from semiring.kernels.cpu.codegen.jit import inner, kernel
 from semiring.kernels.cpu.codegen.scalars import plus, times
 
-__all__ = ["find_walk"]
-
 
 @inner
 def _find_position(rows, a, b, row):

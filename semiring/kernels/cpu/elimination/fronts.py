@@ -33,8 +33,6 @@ from semiring.kernels.cpu.codegen.jit import inner, kernel
 from semiring.kernels.cpu.codegen.memory_intrinsics import address, call8
 from semiring.kernels.cpu.codegen.scalars import accumulate, diverges, plus, star, times
 
-__all__ = ["extend", "reduce_front", "reduce_open", "reduce_subtree", "scatter_values"]
-
 
 @kernel
 def scatter_values(values, slots, memory):

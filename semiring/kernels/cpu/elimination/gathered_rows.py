@@ -28,8 +28,6 @@ from semiring.kernels.cpu.product.matvec import build_dots
 from semiring.kernels.cpu.product.micro_kernel import NativeBuilder, Pair
 from semiring.kernels.definition import KernelDefinition, define
 
-__all__ = ["FoldFunctions", "build_fold", "dots_for", "folds_for"]
-
 ARGUMENTS = ("c", "width", "base", "stride", "index", "count", "factors", "step")
 _ABREAST = 4  # vectors of a row that stay in registers together
 

@@ -24,16 +24,6 @@ from semiring.kernels.cpu.codegen.memory_intrinsics import address, call6, call8
 from semiring.kernels.cpu.codegen.scalars import plus
 from semiring.kernels.cpu.elimination.triangular_solve import dot
 
-__all__ = [
-    "add_parts",
-    "climb",
-    "count_operations",
-    "find_lowest_common",
-    "join_columns",
-    "join_labels",
-    "sums_from_roots",
-]
-
 _WIDE = 8  # with at least this many vectors, a panel is read once for all of them
 
 

@@ -19,20 +19,6 @@ from semiring.kernels.cpu.codegen.jit import inner, kernel
 from semiring.kernels.cpu.codegen.memory_intrinsics import address, call8
 from semiring.kernels.cpu.codegen.scalars import accumulate, plus, times
 
-__all__ = [
-    *(
-        "ascend",
-        "set_unit_vectors",
-        "compute_labels",
-        "descend",
-        "dot",
-        "gather_columns",
-        "add_joined_labels",
-        "solve_vectors",
-    ),
-    *("scatter_rows", "sweep_acyclic", "worst_of_rows"),
-]
-
 
 @inner
 def dot(sr, value, x, y, offset, count):

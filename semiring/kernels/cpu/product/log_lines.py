@@ -22,22 +22,6 @@ from semiring.kernels.cpu.codegen.memory_intrinsics import bits_of, number_of, u
 from semiring.kernels.cpu.codegen.numba_internals import INLINED, OUTER
 from semiring.kernels.cpu.thread_pool import run_tasks
 
-__all__ = [
-    "FRACTION",
-    "HIGH",
-    "LINES",
-    "LOG2_E",
-    "LOW",
-    "ONE",
-    "add_lines",
-    "exponential",
-    "inline",
-    "kernel",
-    "logarithm",
-    "multiply",
-    "run_on_lines",
-]
-
 LOW, HIGH = -float(1 << 20), float(1 << 19)  # only exponentials of entries in this range are computed: 21-bit exponents
 LINES = 256  # lines that are added up side by side: their sums stay in the first-level cache
 _LANES = 128  # steps of k that are added up side by side

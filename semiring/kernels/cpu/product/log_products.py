@@ -65,19 +65,6 @@ from semiring.kernels.cpu.product.panels import PAD, PackedPanels, add_steps, ti
 from semiring.kernels.cpu.product.panels import multiply as multiply_numbers
 from semiring.kernels.cpu.thread_pool import run_tasks
 
-__all__ = [
-    "FEWEST",
-    "RightBlock",
-    "RightOperand",
-    "can_multiply",
-    "copy_row",
-    "multiply",
-    "multiply_by",
-    "multiply_rows",
-    "survey_rows",
-    "tiny_sum",
-]
-
 #: Exponentials below 2^_LEAST_EXPONENT count as 0, so that products of two exponentials stay normal numbers.
 _LEAST_EXPONENT = -510
 FEWEST = 8  # rows of B: fewer are added pair by pair, each with a rounding of at most half a unit

@@ -43,8 +43,6 @@ from semiring.kernels.cpu.product.log_lines import (
 )
 from semiring.kernels.cpu.product.log_products import FEWEST
 
-__all__ = ["can_multiply", "multiply"]
-
 _LN2 = 0.6931471805599453
 _LARGE = RANGE / 4  # in float32, larger entries of a vector, and exponents above twice that, are computed in float64
 _SHIFT = np.float32(2 * _LARGE)

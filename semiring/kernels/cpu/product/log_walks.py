@@ -36,8 +36,6 @@ from semiring.kernels.cpu.product.log_products import (
 from semiring.kernels.cpu.product.panels import PackedPanels, aligned_zeros, multiply
 from semiring.kernels.cpu.thread_pool import run_tasks
 
-__all__ = ["PreparedMatrix", "pull", "walk"]
-
 _MIN_BLOCK_ROWS = 32  # the least rows of a block of gradients
 _MAX_BLOCKS = 16  # the most blocks of gradients: each has a product (n, n) of its own
 _ROWS_PER_TILE = 4  # rows whose terms of the gradient by the matrix are added up by one tile

@@ -41,32 +41,6 @@ from semiring.kernels.cpu.codegen.memory_intrinsics import (
     widen,
 )
 
-__all__ = [
-    "CHUNK",
-    "C_ADDRESS",
-    "C_COLUMN",
-    "C_ROW",
-    "FULL",
-    "HEAD",
-    "P_ADDRESS",
-    "ROWS",
-    "SHAPE_WORDS",
-    "TILE",
-    "WIDTH",
-    "WORDS",
-    "ZERO",
-    "ProductShape",
-    "block_product",
-    "copy_block",
-    "move_tile",
-    "pack_columns",
-    "pack_rows",
-    "product",
-    "products",
-    "tiles_in_row",
-    "word",
-]
-
 Array = Any  # inside a kernel: Numba's own types
 
 # The places of the words of a job.

@@ -30,8 +30,6 @@ from semiring.kernels.cpu.product.micro_kernel import NativeBuilder
 from semiring.kernels.cpu.thread_pool import run_tasks
 from semiring.kernels.definition import KernelDefinition
 
-__all__ = ["build_dots", "build_updates", "matrix_vector"]
-
 ARGUMENTS = ("count", "steps", "a", "a_row", "x", "c")
 _PARTIAL = 4  # vectors of partial sums of a row
 _ROWS = 8  # rows that are added in one pass over c

@@ -41,8 +41,6 @@ from semiring.kernels.cpu.codegen.vector import (
 from semiring.kernels.definition import KernelDefinition
 from semiring.kernels.machines.speed_data import TileShape
 
-__all__ = ["PAIR_ARGUMENTS", "NativeBuilder", "Pair", "build_tile"]
-
 PAIR_ARGUMENTS = ("steps", "a", "a_row", "a_step", "b", "c", "c_row", "load", "ahead")
 MARK_ARGUMENTS = (*PAIR_ARGUMENTS, "p", "p_row", "run", "first")
 

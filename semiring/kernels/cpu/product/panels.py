@@ -20,8 +20,6 @@ from semiring.kernels.cpu.product.log_lines import kernel
 from semiring.kernels.machines import cpu_speed
 from semiring.kernels.machines.speed_data import TileShape
 
-__all__ = ["PAD", "PackedPanels", "add_steps", "aligned_zeros", "multiply", "tile_for"]
-
 PAD = 16  # columns between rows of a left operand, which would otherwise share cache sets
 _ROWS, _VECTORS = 8, (3, 2)  # the shape of a tile, if registers hold it: numbers of rows are often powers of two
 _UNUSED = 16  # a product may leave at most one in 16 columns of its tiles unused

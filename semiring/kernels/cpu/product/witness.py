@@ -30,8 +30,6 @@ from semiring.kernels.cpu.product.micro_kernel import NativeBuilder
 from semiring.kernels.cpu.thread_pool import run_tasks
 from semiring.kernels.definition import KernelDefinition
 
-__all__ = ["FIND_ARGUMENTS", "RUN", "build_find", "find_witnesses"]
-
 RUN = 32  # steps of k in a marked run, at most 64: n = 1024, float32, Zen 4: 38 ms, with 16 or 64 some 41 ms
 FIND_ARGUMENTS = (*("m", "n", "a", "a_row", "b", "b_row", "c", "c_row", "marks", "marks_row", "w", "w_row", "offset"),)
 _BLOCK = 256, 64  # rows and columns of C in a task: the runs of 64 columns of B stay in the second-level cache

@@ -15,8 +15,6 @@ from semiring.kernels.cuda.closing.kernel_text import Arithmetic, arithmetic_of
 from semiring.kernels.cuda.closing.modules import compile_kernel, current_device
 from semiring.kernels.cuda.entries.prepared_launch import PreparedLaunch
 
-__all__ = ["BlockKernel", "block_kernel", "close_block", "fast_rows", "single_block_rows", "strides"]
-
 #: The most rows that the register kernel holds.
 _ROWS = 128
 _NULL_CONTEXT = nullcontext()

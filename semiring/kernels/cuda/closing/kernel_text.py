@@ -26,8 +26,6 @@ from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda.product.calls import is_nonnegative
 from semiring.kernels.definition import KernelDefinition, define, has_unit_star
 
-__all__ = ["ELEMENTS", "Arithmetic", "arithmetic_of", "print_function", "source", "text_of"]
-
 _SUM, *_EXTREMA = (parse(text, ("x", "y")) for text in ("x + y", "min(x, y)", "max(x, y)"))
 #: x + y as x · gridDim.z + y: gridDim.z is 1, but the compiler does not know it, and emits a multiply-add, which runs
 #: on a pipe that computes no minimum. A third of the pairs use one instruction that adds and compares. Two thirds use

@@ -31,12 +31,6 @@ from semiring.kernels.cuda.closing.modules import compile_kernel, max_shared_mem
 from semiring.kernels.cuda.closing.staged_stacks import SINGLE_MATRIX_ITEMSIZES, close_stack
 from semiring.kernels.cuda.entries.prepared_launch import PreparedLaunch
 
-__all__ = [
-    *("FILE", "SMALLEST_SHAPE", "WIDTH", "LookAheadTiles"),
-    *("check_closed_whole", "close", "launch_configuration", "is_closed_in_stages", "look_ahead_shape", "pad_matrix"),
-    *("RecordedWords", "recorded_words", "words_of"),
-]
-
 _NULL_CONTEXT = nullcontext()
 WIDTH = 64  # the pivots of a stage
 FILE = "look_ahead.cu"

@@ -9,8 +9,6 @@ from semiring.errors import MissingExtraError
 from semiring.kernels.cuda.closing.kernel_text import Arithmetic, source
 from semiring.logs import CACHED_SECONDS, Compilation
 
-__all__ = ["compile_for", "compile_kernel", "current_device", "max_shared_memory", "multiprocessors", "resident_blocks"]
-
 
 def compile_kernel(
     file: str,

@@ -26,8 +26,6 @@ from semiring.kernels.cuda.closing.kernel_text import Arithmetic, arithmetic_of
 from semiring.kernels.cuda.closing.look_ahead import check_closed_whole, pad_matrix
 from semiring.kernels.cuda.closing.modules import compile_kernel, multiprocessors, resident_blocks
 
-__all__ = ["KERNELS", "METHODS", "PaperKernel", "close", "count_launches", "multiply_add_plain"]
-
 _NULL_CONTEXT = nullcontext()
 _DIAGONAL, _PRODUCT = "unit_diagonal.cu", "plain_product.cu"
 

@@ -25,11 +25,6 @@ from semiring.kernels.cuda.product.calls import call_for, format_of
 from semiring.kernels.cuda.product.launches import architecture
 from semiring.logs import CACHED_SECONDS, Compilation
 
-__all__ = [
-    *("count_edges", "fill_component", "has_bit_kernels", "peel", "permute_bits", "sweep_against", "sweep_along"),
-    *("can_square", "close_by_squares"),
-]
-
 _THREADS = 256
 _TOGETHER = 16  # the words of a set of vertices whose rows one block sweeps along
 _ROWS = 8  # the most rows whose columns one block permutes together

@@ -16,8 +16,6 @@ from semiring.kernels.cuda.closing.kernel_text import Arithmetic, arithmetic_of
 from semiring.kernels.cuda.closing.modules import compile_kernel, current_device
 from semiring.kernels.cuda.entries.prepared_launch import PreparedLaunch
 
-__all__ = ["FILE", "SINGLE_MATRIX_ITEMSIZES", "close_stack", "defines", "shared_bytes"]
-
 FILE = "close_stack.cu"
 _NULL_CONTEXT = nullcontext()
 _WIDTH = 64  # the pivots of a stage

@@ -20,24 +20,6 @@ from semiring.kernels.cuda.entries.prepared_launch import PreparedLaunch
 from semiring.logs import CACHED_SECONDS, Compilation
 from semiring.namespaces import Array
 
-__all__ = [
-    "SIZES",
-    "Pass",
-    "clear_zeros",
-    "copy",
-    "copy_nonnegative",
-    "flip",
-    "in_order",
-    "largest_whole",
-    "negate",
-    "reduction",
-    "relax",
-    "replace_beyond",
-    "select",
-    "source",
-    "spoil",
-]
-
 _THREADS = 256  # as in pass.cu
 _BLOCKS = 1056  # eight blocks for each multiprocessor of an H200
 _UNROLL = 4  # as in pass.cu

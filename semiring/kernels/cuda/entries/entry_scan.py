@@ -18,9 +18,6 @@ from semiring.kernels.cuda.entries.prepared_launch import PreparedLaunch
 from semiring.logs import CACHED_SECONDS, Compilation
 from semiring.namespaces import Array
 
-__all__ = ["MemoryOrder", "key_of", "scan_array", "scan_arrays"]
-
-
 _THREADS, _BLOCKS = 256, 1024
 _IS_NAN, _IS_ZERO, _HAS_SIGN, _IS_OUTSIDE, _IS_NUMBER = 1, 2, 4, 8, 16
 _UNSIGNED, _SIGNED, _FLOATING = 0, 1, 2

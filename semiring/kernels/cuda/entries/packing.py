@@ -11,8 +11,6 @@ import numpy as np
 from semiring.arrays.device import load_cupy
 from semiring.namespaces import Array
 
-__all__ = ["count", "empty_words", "pack", "pack_from_host", "set_bits", "unpack", "unpack_to_host"]
-
 _TRANSFERRED = 1 << 26  # the truth values that are unpacked on the GPU at a time, in transfers from or to the host
 
 _PACK = """

@@ -9,8 +9,6 @@ from typing import Any
 
 from semiring.arrays.device import load_cupy
 
-__all__ = ["PreparedLaunch", "load_function"]
-
 _SHARED_BYTES, _CARVEOUT = 8, 9  # CU_FUNC_ATTRIBUTE_{MAX_DYNAMIC,PREFERRED}_SHARED_… of the driver
 
 

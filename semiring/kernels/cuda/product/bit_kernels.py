@@ -8,23 +8,6 @@ from pathlib import Path
 from semiring.algebra.expressions import Expression
 from semiring.kernels.cuda.product.calls import ProductCall
 
-__all__ = [
-    "DEPTH",
-    "TARGET",
-    "defines",
-    "is_parity",
-    "is_reachability",
-    "product_source",
-    "shared_bytes",
-    "slabs_for",
-    "transpose_defines",
-    "transpose_shared_bytes",
-    "transpose_source",
-    "unit_for",
-    "uses_tensor_cores",
-    "width_for",
-]
-
 _X, _Y = Expression("var", (), "x"), Expression("var", (), "y")
 _AND, _OR, _XOR = (Expression(op, (_X, _Y)) for op in ("and", "or", "xor"))
 TARGET = "sm_90a"  # the architecture with the instruction

@@ -46,8 +46,6 @@ from semiring.kernels.cuda.product.calls import ProductCall
 from semiring.kernels.cuda.product.launches import architecture, enter_device
 from semiring.logs import CACHED_SECONDS, Compilation
 
-__all__ = ["Panel", "is_read_before", "route", "square"]
-
 _PANEL = 1 << 25  # bytes: several smaller panels are transposed at once, which keeps all multiprocessors busy
 _LONGEST = 1 << 40  # tensor maps support row strides below this many bytes
 

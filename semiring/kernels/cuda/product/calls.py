@@ -21,18 +21,6 @@ from semiring.kernels.cuda.product.specification import Product, WordFormat
 from semiring.kernels.cuda.product.tiles import Tile, parts_for, tile_for
 from semiring.kernels.definition import define
 
-__all__ = [
-    "LARGEST",
-    "Placement",
-    "ProductCall",
-    "call_for",
-    "drop_neutral",
-    "format_of",
-    "is_nonnegative",
-    "pieces",
-    "selects_bits",
-]
-
 _X, _Y = Expression("var", (), "x"), Expression("var", (), "y")
 _COMMUTATIVE = frozenset({"add", "mul", "min", "max", "and", "or", "xor"})
 _SELECTIONS = frozenset({"min", "max", "and", "or", "xor"})

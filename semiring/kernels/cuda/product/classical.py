@@ -16,8 +16,6 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import plus_times
 from semiring.kernels.contract import KernelPlan
 
-__all__ = ["CublasLayout", "multiply", "supports"]
-
 # By dtype: the codes of cuBLAS for the elements and for the arithmetic, and the dtype of α and β.
 _CODES = {"float16": (2, 68, np.float32), "float32": (0, 68, np.float32), "float64": (1, 70, np.float64)}
 _DEFAULT_ALGORITHM = -1

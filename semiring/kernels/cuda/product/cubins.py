@@ -25,8 +25,6 @@ from semiring.kernels.cuda.product.specification import (
 from semiring.kernels.cuda.product.tiles import Tile
 from semiring.logs import Compilation
 
-__all__ = ["Specification", "build", "cubin", "fingerprint"]
-
 #: The specification of a kernel, without its tile.
 Specification: TypeAlias = Product | Fold | Search
 

@@ -11,8 +11,6 @@ from semiring.algebra import Semiring
 from semiring.algebra.expressions import Expression
 from semiring.kernels.cuda.closing.kernel_text import ELEMENTS, Arithmetic
 
-__all__ = ["apply", "source"]
-
 #: By dtype: the type of an element for CuPy, and the C++ expressions that convert it to the type of `arithmetic.cuh`
 #: and back. Other dtypes need no conversion.
 _VIEWS = {

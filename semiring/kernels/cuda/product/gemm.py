@@ -47,8 +47,6 @@ from semiring.kernels.cuda.product.shared_memory import SPLAT, Staging
 from semiring.kernels.cuda.product.specification import Product, WordFormat
 from semiring.kernels.cuda.product.tiles import Tile
 
-__all__ = ["GemmKernel"]
-
 _SUM, _PRODUCT, _DIFFER = (parse(text, ("x", "y")) for text in ("x + y", "x * y", "where(x != y, x, y)"))
 _DIFFER = _DIFFER.args[0]  # the condition alone, which `parse` does not accept
 _EXTREMA = tuple(parse(text, ("x", "y")) for text in ("min(x, y)", "max(x, y)"))

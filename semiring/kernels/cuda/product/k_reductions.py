@@ -21,8 +21,6 @@ from semiring.algebra.expressions import parse
 from semiring.kernels.cuda.product.lower import Registers, lower
 from semiring.kernels.cuda.product.specification import THREADS, Fold, Search
 
-__all__ = ["FoldKernel", "SearchKernel"]
-
 _EQUAL = parse("where(x == y, x, y)", ("x", "y")).args[0]
 
 

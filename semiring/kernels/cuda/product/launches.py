@@ -25,8 +25,6 @@ from semiring.kernels.cuda.product.specification import (
 )
 from semiring.kernels.cuda.product.tiles import Tile
 
-__all__ = ["Kernel", "Launch", "architecture", "enter_device", "load_kernel", "prepare"]
-
 
 class Kernel:
     """A kernel that is loaded on one device.

@@ -36,8 +36,6 @@ from semiring.kernels.cuda.product import classical
 from semiring.kernels.cuda.product.launches import enter_device
 from semiring.logs import CACHED_SECONDS, Compilation
 
-__all__ = ["may_use_cublas", "multiply", "source", "supports"]
-
 #: Up to so many pairs, or rows or columns, an exponential for each pair is faster than cuBLAS.
 _PAIRS, _LINES = {"f": 1 << 29, "d": 1 << 27}, 32
 #: Of small products: k is split until there are so many blocks; and the least steps of k of a block.

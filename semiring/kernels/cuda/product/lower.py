@@ -22,8 +22,6 @@ from semiring.algebra.expressions import Expression, typed_constant
 from semiring.algebra.expressions.tree import is_floating
 from semiring.kernels.cuda.product.specification import WordFormat
 
-__all__ = ["Registers", "lower"]
-
 _ORDERED = {"lt": "OLT", "le": "OLE", "gt": "OGT", "ge": "OGE", "eq": "OEQ", "ne": "UNE"}
 _SIGNED = {"lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge", "eq": "eq", "ne": "ne"}
 _UNSIGNED = {"lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge", "eq": "eq", "ne": "ne"}

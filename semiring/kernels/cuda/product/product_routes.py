@@ -26,8 +26,6 @@ from semiring.kernels.cuda.product.launches import enter_device, load_kernel, pr
 from semiring.kernels.cuda.product.specification import THREADS, Search, WordFormat
 from semiring.kernels.definition import define
 
-__all__ = ["multiply", "multiply_add", "multiply_add_witness", "overlaps", "replaces", "routes_of"]
-
 #: A function of plan, C, A and B that computes a product for operands of certain layouts.
 Route: TypeAlias = Callable[[KernelPlan, Any, Any, Any], None]
 

@@ -17,8 +17,6 @@ from semiring.kernels.cuda.product.lower import Registers
 from semiring.kernels.cuda.product.specification import Product
 from semiring.kernels.cuda.product.tiles import Tile
 
-__all__ = ["SPLAT", "Staging"]
-
 #: The names of the copies of A that pass through registers.
 SPLAT = ("splat", "pieces")
 

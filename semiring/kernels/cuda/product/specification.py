@@ -14,18 +14,6 @@ import numpy as np
 
 from semiring.algebra.expressions import Expression, parse
 
-__all__ = [
-    "FOLD_PARAMETERS",
-    "PARAMETERS",
-    "SEARCH_PARAMETERS",
-    "THREADS",
-    "Fold",
-    "Product",
-    "Search",
-    "WordFormat",
-    "numpy_dtype",
-]
-
 #: The threads of a block in kernels with one thread for each entry.
 THREADS = 256
 

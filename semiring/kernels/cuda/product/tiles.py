@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from semiring.kernels.cuda.product.specification import WordFormat
 
-__all__ = ["Tile", "parts_for", "tile_for"]
-
 _SHARED_MEMORY = 227 * 1024  # the bytes for one block on sm_90; several blocks of a multiprocessor share a little less
 _WARP = 32
 
