@@ -516,16 +516,6 @@ def test_a_network_that_was_read(tmp_path):
     assert sr.transitive_closure(sr.read(path)).distance("Ulm", "Jena")
 
 
-@pytest.mark.full
-def test_the_network_of_the_library():
-    flights = sr.data.load_network("us-flights")
-    assert sr.shortest_paths(flights).path("BGR", "GUM") == ["BGR", "DEN", "HNL", "GUM"]
-    np.testing.assert_array_equal(
-        sr.widest_paths(flights).matrix, sr.widest_paths(sr.data.load_network("us-flights", "max_min")).matrix
-    )
-    assert sr.shortest_paths(sr.as_network(flights, dtype="float32")).matrix.dtype == np.float32
-
-
 def test_no_edge_becomes_no_edge_of_the_other_semiring():
     network = sr.Network(ROADS, names=tuple(TOWNS), semiring=sr.min_plus)
     for name in ("max_plus", "max_min", "plus_times"):

@@ -450,6 +450,7 @@ REFUSED = [
     ("a,b,3\n", {"columns": ("1", "2")}, r"named '1': there are a, b, 3\. .* header=False, '1' is the first"),
     (DATED, {"columns": ("from_city", "From_City")}, "columns= names the column 'from_city' twice"),
     (DATED, {**CITIES, "weight": "FROM_CITY"}, "the column 'from_city' holds vertices: name another by weight="),
+    (DATED, {**CITIES, "weight": "to_city"}, "the column .* holds vertices: name another by weight="),
     ("from,to,km,km\na,b,3,4\n", {}, r"'km', 'km': name one by weight=\. Rename"),
     ("from,to,km,km\na,b,3,4\n", {"weight": "km"}, r"several .* 'km': .* Rename"),
     (TABLE, {"weight": "kms"}, r"no column is named 'kms': there are from, to, km. Did you mean 'km'\?"),

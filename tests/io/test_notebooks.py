@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import semiring as sr
-from semiring import cli
 from semiring.errors import NoPathError, VertexError
 from semiring.plot import plot_network
 
@@ -116,12 +115,3 @@ def test_networks_become_graphs():
     assert nx.shortest_path(graph, "BGR", "GUM", weight="weight") == ["BGR", "DEN", "HNL", "GUM"]
     back = sr.as_network(graph)
     np.testing.assert_array_equal(back.matrix, flights.matrix)
-
-
-def test_what_if_an_edge_were_not_there(capsys):
-    assert cli.main(["paths", "us-flights", "--from", "BGR", "--to", "GUM", "--without", "BGR", "DEN"]) == 0
-    shown = capsys.readouterr().out
-    assert "us-flights without BGR → DEN: 352 vertices, 6,021 edges" in shown
-    assert "\n  DEN (Denver)" not in shown.split("all pairs")[0] or "BGR (Bangor)\n  DEN" not in shown
-    assert cli.main(["paths", "us-flights", "--from", "BGR", "--to", "GUM", "--without", "BGR", "GUM"]) == 2
-    assert "no edge leads from BGR (Bangor) to GUM" in capsys.readouterr().err
