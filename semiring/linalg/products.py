@@ -187,9 +187,9 @@ def matmul(
     On integers of min-plus and max-plus the extreme value of the dtype is "no path". If sums could leave half the
     dtype's range, a wider dtype is used inside. On integers of plus_times, sums that may leave the dtype are refused.
 
-    It costs m·k·n pairs, and packing buffers. These are copied: operands of another dtype, integers that include "no
-    path" or need a wider dtype inside, and a result whose ``out`` is an operand. With ``return_witness`` the host takes
-    copies of both operands, and of K in int64.
+    It costs m·k·n pairs, and packing buffers: up to 16 MiB for each large operand whose rows are not contiguous. These
+    are copied: operands of another dtype, integers that include "no path" or need a wider dtype inside, and a result
+    whose ``out`` is an operand. With ``return_witness`` the host takes copies of both operands, and of K in int64.
 
     Examples
     --------

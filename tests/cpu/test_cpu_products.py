@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 
 import numpy as np
@@ -10,6 +11,7 @@ from tiers import full, quick
 
 import semiring as sr
 from semiring.kernels.cpu import CpuBackend
+from semiring.kernels.cpu import kernels as cpu_kernels
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.engine import make_plan
 
@@ -96,6 +98,33 @@ def test_operands_of_any_strides(how_a, how_b, rng):
         C = np.empty((20, 70), dtype)
         BACKEND.multiply(plan_for(dtype), C, A, B)
         np.testing.assert_array_equal(C, min_plus_by_numpy(A, B))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("how_a", LAYOUTS[:4])
+@pytest.mark.parametrize("how_b", LAYOUTS[:4])
+def test_large_operands_of_any_strides_are_copied_in_strips(how_a, how_b, threads, monkeypatch, rng):
+    """A product, a triangular product and a witness of more pairs than the kernels pack element by element."""
+    for name, value in (("_COPY_BYTES", 1), ("_COPY_STRIP", 48)):
+        monkeypatch.setattr(cpu_kernels, name, value)
+    plan = dataclasses.replace(plan_for("int16"), threads=threads)
+    A, B = numbers(rng, "int16", 150, 190), numbers(rng, "int16", 190, 170)
+    a, b = with_strides(A, how_a), with_strides(B, how_b)
+    C = np.empty((150, 170), np.int16)
+    BACKEND.multiply(plan, C, a, b)
+    expected = min_plus_by_numpy(A, B)
+    np.testing.assert_array_equal(C, expected)
+    C, W = np.full_like(C, plan.zero), np.full(C.shape, -1, np.int32)
+    BACKEND.multiply_add_witness(plan, C, W, a, b, 0)
+    np.testing.assert_array_equal(C, expected)
+    np.testing.assert_array_equal(np.take_along_axis(A, W, 1) + np.take_along_axis(B, W, 0), expected)
+    for is_left in (True, False):
+        upper = [
+            np.where(np.tri(*X.shape, -8, bool), plan.zero, X) if left == is_left else X
+            for X, left in ((A, True), (B, False))
+        ]
+        BACKEND.multiply_upper(plan, C, *map(with_strides, upper, (how_a, how_b)), 8, is_left)
+        np.testing.assert_array_equal(C, min_plus_by_numpy(*upper))
 
 
 @pytest.mark.parametrize("how", ["transposed", "every second", "backwards", "unaligned"])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -34,6 +35,8 @@ from semiring.kernels.machines.speed_data import CpuSpeed, TileShape
 
 _ALIGNMENT = 64
 _CACHE_LIMIT = 256  # the most entries of a cache
+_COPY_BYTES = 1 << 24  # of a copy of rows or columns of an operand, if these bytes hold at least _COPY_STRIP of them
+_COPY_STRIP = 256
 VECTOR_PAIRS = 1 << 12  # a matrix and a vector of fewer pairs are one tile, which is called faster
 ROUND_PAIRS = 1 << 27  # pairs that `close_by_rows` computes between two tests for Ctrl-C: some ten milliseconds
 HEAVY = 12  # the instructions a pair from which on a ⊗ and ⊕ count as heavy
@@ -141,6 +144,10 @@ class Kernels:
         B[k, j] is 0̄ for k > j + ``b_subdiagonals``. `FULL` means that no entry is known to be 0̄.
         """
         speed, depth = self.speed, self.speed.depth
+        is_strided = A.strides[1] != self.size or B.strides[1] != self.size
+        if is_strided and not in_place and C.size * A.shape[1] >= speed.parallel_pairs:
+            self._product_of_copies(C, A, B, P, accumulate, chunk, k0, threads, a_subdiagonals, b_subdiagonals)
+            return
         if in_place:
             depth = A.shape[1]
         elif chunk and chunk <= depth:
@@ -160,6 +167,36 @@ class Kernels:
             C, A, B, P, shape.address, accumulate, chunk, k0, a_subdiagonals, b_subdiagonals, workspace.address, 1
         )
         self.workspace.free_pieces.append(workspace)
+
+    def _product_of_copies(
+        self,
+        C: Array,
+        A: Array,
+        B: Array,
+        P: Array,
+        accumulate: int,
+        chunk: int,
+        k0: int,
+        threads: int,
+        a_subdiagonals: int,
+        b_subdiagonals: int,
+    ) -> None:
+        """Compute `product` from copies of the operands whose rows are not contiguous, some rows and columns at a time.
+
+        The kernels would pack such operands element by element, and A for each set of panels of B again.
+        """
+        (m, n), strip = C.shape, max(_COPY_STRIP, _COPY_BYTES // (A.shape[1] * self.size))
+        rows, columns = (X.shape[i] if X.strides[1] == self.size else strip for i, X in enumerate((A, B)))
+        for left in range(0, n, columns):
+            with _contiguous_rows(B[:, left : left + columns], threads) as b:
+                for top in range(0, m, rows):
+                    c, p = (X[top : top + rows, left : left + columns] for X in (C, P))
+                    with _contiguous_rows(A[top : top + rows], threads) as a:
+                        self.product(
+                            *(c, a, b, p, accumulate, chunk, k0, threads),
+                            a_subdiagonals=a_subdiagonals - top,
+                            b_subdiagonals=b_subdiagonals + left,
+                        )
 
     def product_shape(self, depth: int, marking: bool = False) -> _ShapeRecord:
         """Return the shape of the products that pack ``depth`` steps of k at a time."""
@@ -535,6 +572,31 @@ def _new_job(blocks: Array, workspaces: list[int]) -> Array:
     job[HEADER : -len(workspaces)] = blocks.ravel()
     job[-len(workspaces) :] = workspaces
     return job
+
+
+@contextmanager
+def _contiguous_rows(matrix: Array, threads: int) -> Iterator[Array]:
+    """Return a context with a matrix whose rows are contiguous: the given one, or a copy that lives in the context.
+
+    Rows of the copy do not share cache sets.
+    """
+    (m, n), size = matrix.shape, matrix.itemsize
+    if matrix.strides[1] == size:
+        yield matrix
+        return
+    row = -(-n * size // _ALIGNMENT) * _ALIGNMENT + _ALIGNMENT
+    piece, parts = _copies.take_piece(m * row), min(m, threads)
+    blocks = [(m * part // parts, m * (part + 1) // parts, 0, n) for part in range(parts)]
+    job = _new_job(np.array(blocks, np.int64), [0] * parts)
+    copy_tiles = macro_kernel.straighten_block(unsigned_type(size))
+    address = compile_callback(f"straighten_block {size}", copy_tiles)
+    job[:6] = address, piece.address, row, matrix.ctypes.data, *matrix.strides
+    run_blocks(job, parts, parts)
+    yield np.ndarray((m, n), matrix.dtype, piece.memory, piece.address - piece.memory.ctypes.data, (row, size))
+    _copies.free_pieces.append(piece)
+
+
+_copies = Workspace()
 
 
 def copy_matrix(source: Array, out: Array, threads: int) -> None:

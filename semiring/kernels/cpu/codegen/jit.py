@@ -78,6 +78,7 @@ _PURPOSES = (
     ("thread_team", "threads"),
     ("product", "products"),
     ("copy_block", "products"),
+    ("straighten_block", "products"),
 )
 
 

@@ -1,7 +1,8 @@
 """The macro-kernel of products: the loops around the micro-kernel that cut and pack the operands and compute the edges.
 
 B is packed in panels as wide as a tile and `CpuSpeed.depth` steps of k deep. Several panels stay in the second-level
-cache. A is read in place if its rows are contiguous and its elements have at least four bytes. Otherwise it is packed.
+cache. A is read in place if its rows are contiguous and its elements have at least four bytes. Otherwise it is packed,
+again for each of these sets of panels. So `Kernels.product` copies large operands whose rows are not contiguous first.
 Tiles that reach beyond a matrix are filled with 0̄. A tile that does not lie wholly inside C, or whose rows are not
 contiguous, is computed in a corner of the workspace.
 
@@ -51,6 +52,7 @@ B_ADDRESS, B_ROW, B_COLUMN, P_ADDRESS, P_ROW, P_COLUMN = range(SHAPE_WORDS + 6, 
 INNER, ACCUMULATE, CHUNK, FIRST_K, A_SUBDIAGONALS, B_SUBDIAGONALS = range(SHAPE_WORDS + 12, SHAPE_WORDS + 18)
 WORDS = SHAPE_WORDS + 18
 FULL = 1 << 40  # a number of diagonals that no matrix has, so that no entry is skipped
+_COPIED = (32, 8)  # rows and columns of the tiles that `straighten_block` copies: they stay in the first-level cache
 HEAD = 256  # aligned bytes before a workspace, for the job and the block of a product on one thread
 
 
@@ -347,3 +349,25 @@ def copy_block(job: int, block_address: int, workspace: int) -> None:
             copy_bytes(target_line, source_line, whole)
         for byte in range(whole, right - left):
             put(fetch(numba.uint8(0), source_line + byte), target_line + byte)
+
+
+def straighten_block(element: Any) -> Callable[..., None]:
+    """Return the function that copies a block of a matrix of any strides to one whose rows are contiguous.
+
+    C interface as `block_product`, for elements of one unsigned integer type. After the address of the function the job
+    has five words: the target and its row stride, the source, its row stride and its column stride, in bytes.
+    """
+    size, (rows, columns) = element.bitwidth // 8, _COPIED
+
+    def copy(job: int, block_address: int, workspace: int) -> None:
+        like, target, target_row = element(0), word(job, 1), word(job, 2)
+        source, row, column = word(job, 3), word(job, 4), word(job, 5)
+        top, bottom = word(block_address, 0), word(block_address, 1)
+        left, right = word(block_address, 2), word(block_address, 3)
+        for j0 in range(left, right, columns):
+            for i0 in range(top, bottom, rows):
+                for j in range(j0, min(right, j0 + columns)):
+                    for i in range(i0, min(bottom, i0 + rows)):
+                        put(fetch(like, source + i * row + j * column), target + i * target_row + j * size)
+
+    return copy
