@@ -165,22 +165,64 @@ def test_powers_that_are_refused():
         spectral.asymptotics([[1.0]], "max_min")
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int16"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int64", "int16", "int8"])
 @pytest.mark.parametrize("name", SUMS)
 def test_the_residual_is_the_best_solution(name, dtype, rng):
-    none, best = sr.as_semiring(name).zero_for(np.dtype(dtype)), BEST[name]
-    top = sr.as_semiring({"min_plus": "max_plus", "max_plus": "min_plus"}[name]).zero_for(np.dtype(dtype))
-    for m, k, n in ((1, 1, 1), (3, 4, 2), (6, 2, 5), (5, 5, 0)):
-        A, B = (rng.integers(-5, 6, shape).astype(dtype) for shape in ((m, k), (m, n)))
-        A[rng.random((m, k)) < 0.3], B[rng.random((m, n)) < 0.2] = none, none
-        X = spectral.residuate(A, B, name)
-        assert (X.shape, X.dtype) == ((k, n), A.dtype)
-        for row, j in np.ndindex(k, n):
-            ends = [none if B[i, j] == none else B[i, j] - A[i, row] for i in range(m) if A[i, row] != none]
-            assert X[row, j] == (top if not ends else (min if best is max else max)(ends))
-    x, is_equal = spectral.solve_inequality(A, sr.matmul(A, X[:, :1], name, check=False)[:, 0] if n else A[:, 0], name)
-    assert is_equal
-    assert x.shape == (k,)
+    """Each entry is the best difference, for numbers of any size, or refused because it does not fit the dtype."""
+    none, worst, lost = (
+        sr.as_semiring(name).zero_for(np.dtype(dtype)),
+        *((min, -INF) if name == "max_plus" else (max, INF)),
+    )
+    top = -none if "float" in dtype else -int(none) - 1
+    largest = 2**10 if "float" in dtype else int(np.iinfo(dtype).max)
+
+    def number(x):
+        return lost if x == none else -lost if x == top else x.item()
+
+    for trial in range(60):
+        (m, k, n), scale = rng.integers(trial % 10 > 0, 6, 3), rng.choice([5, largest // 8, largest // 2, largest - 1])
+        A, B = (rng.integers(-scale, scale + 1, shape).astype(dtype) for shape in ((m, k), (m, n)))
+        for X in (A, B):
+            X[rng.random(X.shape) < 0.6 * rng.random() * (trial % 3)] = none
+            X[rng.random(X.shape) < ("float" in dtype) * 0.1] = top
+        expected = [[-lost for j in range(n)] for i in range(k)]
+        for r, j in np.ndindex(k, n):
+            pairs = [(number(B[i, j]), number(A[i, r])) for i in range(m)]
+            expected[r][j] = worst((b - a for b, a in pairs if a != lost and not (a == b == -lost)), default=-lost)
+        try:
+            X = spectral.residuate(np.asfortranarray(A) if trial % 2 else A, B[:, 0] if n == 1 else B, name)
+        except sr.IntegerOverflowError:
+            numbers = [abs(x) for row in expected for x in row if abs(x) < INF]
+            assert dtype == "int64" or max(numbers) >= largest
+            continue
+        assert (X.shape, X.dtype) == ((k,) if n == 1 else (k, n), A.dtype)
+        assert [[number(x) for x in row] for row in X.reshape(k, n)] == expected
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int16"])
+@pytest.mark.parametrize("name", SUMS)
+def test_the_residual_shows_whether_an_equation_has_a_solution(name, dtype, rng):
+    best = np.max if name == "max_plus" else np.min
+    for shape in [(5, 4)] * 40 + [(1, 1), (3, 7)]:
+        A = (rng.integers(0, 3000, shape) / (100 if "float" in dtype else 1)).astype(dtype)
+        A[rng.random(shape) < 0.2] = sr.as_semiring(name).zero_for(A.dtype)
+        b = sr.matmul(A, (rng.random((shape[1], 2)) * 900).astype(dtype), name)
+        found = spectral.solve_inequality(A, b, name)
+        assert found.is_equal
+        assert spectral.solve_inequality(A, b[:, 0], name).x.shape == (shape[1],)
+        A, b = rng.integers(0, 4, shape).astype(dtype), rng.integers(0, 4, shape[0]).astype(dtype)
+        found = spectral.solve_inequality(A, b, name)
+        assert found.is_equal == np.array_equal(best(A + found.x, axis=1), b)
+
+
+def test_residuals_of_frames_have_their_labels():
+    import pandas as pd
+
+    A = pd.DataFrame([[3.0, 1], [2, 4]], index=["x", "y"], columns=["a", "b"])
+    b = pd.Series([7.0, 5], index=["y", "x"])
+    assert spectral.residuate(A, b, "max_plus").to_dict() == {"a": 2, "b": 3}
+    found = spectral.solve_inequality(A, b.to_frame(), "max_plus")
+    assert (found.x.to_numpy().ravel().tolist(), list(found.x.index), found.is_equal) == ([2, 3], ["a", "b"], True)
 
 
 def test_no_solution_is_told():
