@@ -6,8 +6,6 @@ import itertools
 import math
 import random
 import re
-import subprocess
-import sys
 import time
 from fractions import Fraction
 from importlib import import_module
@@ -385,20 +383,6 @@ def test_a_verdict_tells_how():
     assert str(derive_property(sr.min_plus, "absorptive")) == ("1̄ ⊕ x = 1̄ fails: 1̄ ⊕ x is -1, but 1̄ is 0, at x = -1")
 
 
-@pytest.mark.full
-def test_nothing_heavy_is_imported_for_sums_products_and_minima():
-    code = (
-        "import semiring as sr, sys\n"
-        "for s in (sr.min_plus, sr.plus_times, sr.lukasiewicz, sr.boolean): assert s.check_axioms().proved\n"
-        "t = sr.Semiring('t', 'max(x, y)', 'x * y / (x + y - x * y)', 0, 1, domain=(0, 1), absorptive=True)\n"
-        "assert t.check_axioms().proved\n"
-        "print(*[m for m in ('sympy', 'mpmath', 'numba', 'scipy', 'networkx', 'matplotlib') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == []
-
-
 # ------------------------------------------------------------------------------------------------ dtypes and rounding
 
 
@@ -748,14 +732,18 @@ def test_cases_cover_every_number_and_come_with_a_point(text):
 EXTENDED = [-INF, INF, math.nan, 0.0, 1.0, -1.0, 0.5, 2.0, -3.0]
 
 
-@pytest.mark.parametrize("text", [
-    "x + y", "x - y", "x * y", "x / (y + 3)", "min(x, y)", "max(x, y)", "abs(x) - y", "where(x < y, x, y)",
-    "where(x <= y, 1, 0)", "where(x == y, 1, 0)", "where(x != y, 1, 0)", "where(~(x >= y) | (x > 1), 1, 0)",
-    "where((x > y) & (y > 0) ^ (x < 1), 1, 0)", "floor(x / 2) + y", "-x * -y",
-])  # fmt: skip
+RATIONAL = [
+    *("x + y", "x - y", "x * y", "x / (y + 3)", "min(x, y)", "max(x, y)", "abs(x) - y", "where(x < y, x, y)"),
+    *("where(x <= y, 1, 0)", "where(x == y, 1, 0)", "where(x != y, 1, 0)", "where(~(x >= y) | (x > 1), 1, 0)"),
+    *("where((x > y) & (y > 0) ^ (x < 1), 1, 0)", "floor(x / 2) + y", "-x * -y"),
+]
+TRANSCENDENT = ["exp(x) - y", "log(abs(x)) + y", "log1p(x)", "expm1(x) * y", "sqrt(x) - y", "log(x)"]
+
+
+@pytest.mark.parametrize("text", [*RATIONAL, *TRANSCENDENT])
 def test_extended_numbers_follow_ieee_and_drop_nan_in_min_and_max(text):
     tree = parse(text, ("x", "y"))
-    for numbers in (ExactNumbers(), DecimalNumbers()):
+    for numbers in (ExactNumbers(), DecimalNumbers()) if text in RATIONAL else (DecimalNumbers(),):
         for x, y in itertools.product(EXTENDED, repeat=2):
             if tree.text.startswith("x / ") and y == -3:
                 continue  # 1 / 0 is ∞ here: zero has no sign
@@ -763,16 +751,6 @@ def test_extended_numbers_follow_ieee_and_drop_nan_in_min_and_max(text):
                 expected = float(tree.evaluate({"x": np.float64(x), "y": np.float64(y)}, np.dtype(float)))
             found = float(numbers.evaluate(tree, {"x": numbers.constant(x), "y": numbers.constant(y)}))
             assert found == pytest.approx(expected, nan_ok=True), (x, y)
-
-
-@pytest.mark.parametrize("text", ["exp(x) - y", "log(abs(x)) + y", "log1p(x)", "expm1(x) * y", "sqrt(x) - y", "log(x)"])
-def test_decimals_agree_with_floats(text):
-    tree, numbers = parse(text, ("x", "y")), DecimalNumbers()
-    for x, y in itertools.product(EXTENDED, repeat=2):
-        with np.errstate(all="ignore"):
-            expected = float(tree.evaluate({"x": np.float64(x), "y": np.float64(y)}, np.dtype(float)))
-        found = float(numbers.evaluate(tree, {"x": numbers.constant(x), "y": numbers.constant(y)}))
-        assert found == pytest.approx(expected, nan_ok=True), (x, y)
 
 
 @pytest.mark.full

@@ -949,14 +949,6 @@ def test_the_examples_of_the_help_run(run, tmp_path, monkeypatch):
         assert out
 
 
-def test_help_is_quick_to_load():
-    shown = "import sys, json; from semiring import cli; cli.main(['info', '--help'])"
-    script = shown + "; print(json.dumps(sorted(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
-    loaded = set(json.loads(done.stdout.splitlines()[-1]))
-    assert not loaded & {"numba", "scipy", "sympy", "matplotlib"}
-
-
 # ------------------------------------------------------------------------------------------------- files
 
 

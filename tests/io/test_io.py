@@ -268,6 +268,12 @@ def edge_list(tmp_path, text, name="net.csv", semiring="min_plus", **options):
     return sio.read(path, semiring, **options)
 
 
+def npy(array):
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
+
 def edges_of(network, semiring="min_plus"):
     """Return the edges as texts "tail head weight", sorted."""
     zero = as_semiring(semiring).zero_for(network.matrix.dtype)
@@ -285,7 +291,7 @@ COMMA = {"decimal": ","}
 KONECT = "% 3 3 3\n1 2 5 1082008561\n2 3\t7\t1082008562\n"
 MARKET = "%%MatrixMarket matrix coordinate "
 GR, MTX, GML = {"name": "x.gr"}, {"name": "x.mtx"}, {"name": "x.gml"}
-MTX_MAX = {"name": "x.mtx", "semiring": "max_plus"}
+MTX_MAX, MAX_TIMES = {"name": "x.mtx", "semiring": "max_plus"}, {"semiring": "max_times"}
 
 #: Texts, options, and the edges that they list: tail, head and weight, and the unit of the weights.
 EDGE_LISTS = [
@@ -469,13 +475,23 @@ REFUSED = [
     ("Ulm Kiel 3,5\n", {}, r":1: 'Ulm Kiel 3,5' has a decimal comma, or two fields: pass decimal=','"),
     ("Ulm Kiel 1.5\n", COMMA, r"the weight '1\.5' is not a number"),
     ("% bip unweighted\n1 1\n", {"name": "x.txt"}, "a bipartite network of KONECT numbers both sides from 1 on"),
+    # weights that the dtype or the domain does not hold
     (f"a,b,{2**63 - 1}\n", {"dtype": "int64"}, "no wider integer dtype exists"),
+    ("a,b,1\na,c,1.5\n", {"dtype": "int32"}, r"net\.csv:2: the weight 1\.5 is not an int32$"),
+    ("a,b,40000\n", {"dtype": "int16"}, r"net\.csv:1: the weight 40000 is not an int16$"),
+    ("a,b,-inf\n", {"dtype": "int16"}, r"net\.csv:1: the weight -inf is not an int16$"),
+    ("a,b,32767\n", {"dtype": "int16"}, r"csv:1: the weight 32767 means “no edge” in int16: use a wider dtype$"),
+    ("a,b,1e39\n", {"dtype": "float32"}, r"net\.csv:1: the weight 1e\+39 does not fit float32$"),
+    ("a,b,1\na,c,-0.5\n", MAX_TIMES, r"csv:2: the weight -0\.5 lies outside the domain \[0, inf\) of max_times$"),
+    ("a,b,1\n", {**MAX_TIMES, "dtype": "int32"}, "max_times is not defined on int32"),
+    (npy(np.array([[0.5]])), {"name": "x.npy", "semiring": "boolean"}, r"x\.npy: entry \(0, 0\): 0\.5 is not a truth"),
 ]
 
 
-@pytest.mark.parametrize(("text", "options", "message"), REFUSED)
+@pytest.mark.parametrize(("text", "options", "message"), REFUSED, ids=map(str, range(len(REFUSED))))
 def test_texts_that_are_refused(tmp_path, text, options, message):
-    with pytest.raises(FormatError, match=message):
+    error = DomainError if "domain" in message else DTypeError if "not defined" in message else FormatError
+    with pytest.raises(error, match=message):
         edge_list(tmp_path, text, **options)
 
 
@@ -960,32 +976,37 @@ MALFORMED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "content", "message"), MALFORMED, ids=[str(i) for i in range(len(MALFORMED))])
-def test_malformed_files_are_named_with_their_line(tmp_path, monkeypatch, name, content, message):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(SemiringError) as raised:
-        sio.read(name)
-    assert str(raised.value) == message
+ARRAYS = [
+    (np.zeros((2, 3)), "the array is 2 × 3: the matrix of a network is square"),
+    (np.zeros(4), "the array is 4: the matrix of a network is square"),
+    (np.float64(1), "the array is a single number: the matrix of a network is square"),
+    (np.zeros((2, 2, 2)), "the array is 2 × 2 × 2: the matrix of a network is square"),
+    (np.array([[0, 1], [np.nan, 2]]), "entry (1, 0): the weight is not a number (NaN)"),
+    (np.zeros((1, 1), complex), "holds complex128, not real numbers"),
+    (np.array([["a"]]), "holds <U1, not real numbers"),
+]
+MALFORMED += [("x.npy", npy(array), f"x.npy: {message}") for array, message in ARRAYS]
+POSITIONS = [
+    ("name,x\na,1\n", "p.csv:1: expected a header with name, x, y or name, longitude, latitude"),
+    ("name,x,y\na,1\n", "p.csv:2: 2 fields, expected 3"),
+    ("name,x,y\na,1,z\n", "p.csv:2: the coordinates '1', 'z' are not two numbers"),
+    ("name,x,y\na,1,inf\n", "p.csv:2: the coordinates '1', 'inf' are not finite"),
+    ("name,x,y\nq,1,2\n", "p.csv: names none of the 2 vertices of the network"),
+    ("", "p.csv: the file is empty, 0 bytes: write it again, or give another file"),
+]
 
 
 @pytest.mark.parametrize(
-    ("array", "message"),
-    [
-        (np.zeros((2, 3)), "x.npy: the array is 2 × 3: the matrix of a network is square"),
-        (np.zeros(4), "x.npy: the array is 4: the matrix of a network is square"),
-        (np.float64(1), "x.npy: the array is a single number: the matrix of a network is square"),
-        (np.zeros((2, 2, 2)), "x.npy: the array is 2 × 2 × 2: the matrix of a network is square"),
-        (np.array([[0, 1], [np.nan, 2]]), "x.npy: entry (1, 0): the weight is not a number (NaN)"),
-        (np.zeros((1, 1), complex), "x.npy: holds complex128, not real numbers"),
-        (np.array([["a"]]), "x.npy: holds <U1, not real numbers"),
-    ],
+    ("name", "content", "message"),
+    [*MALFORMED, *(("p.csv", text, message) for text, message in POSITIONS)],
+    ids=[str(i) for i in range(len(MALFORMED) + len(POSITIONS))],
 )
-def test_malformed_arrays(tmp_path, monkeypatch, array, message):
+def test_malformed_files_are_named_with_their_line(tmp_path, monkeypatch, name, content, message):
     monkeypatch.chdir(tmp_path)
-    np.save("x.npy", array)
+    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    network = sio.Network(np.eye(2), names=("a", "b"))
     with pytest.raises(SemiringError) as raised:
-        sio.read("x.npy")
+        sio.read(name) if name != "p.csv" else sio.with_positions(network, name)
     assert str(raised.value) == message
 
 
@@ -1039,32 +1060,6 @@ def test_an_npz_file_keeps_its_names_or_is_not_written(tmp_path):
     with pytest.raises(FormatError, match="a name ends in a zero character"):
         sio.write(tmp_path / "y.npz", np.eye(2), names=["a", "b\0"])
     assert not (tmp_path / "y.npz").exists()
-
-
-def test_weights_that_the_dtype_or_the_domain_cannot_hold(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    def check_refused(text, error, message, semiring="min_plus", dtype=None):
-        (tmp_path / "x.csv").write_text(text)
-        with pytest.raises(error) as raised:
-            sio.read("x.csv", semiring, dtype=dtype)
-        assert str(raised.value) == message
-
-    check_refused("a,b,1\na,c,1.5\n", FormatError, "x.csv:2: the weight 1.5 is not an int32", dtype="int32")
-    check_refused("a,b,40000\n", FormatError, "x.csv:1: the weight 40000 is not an int16", dtype="int16")
-    check_refused("a,b,-inf\n", FormatError, "x.csv:1: the weight -inf is not an int16", dtype="int16")
-    message = "x.csv:1: the weight 32767 means “no edge” in int16: use a wider dtype"
-    check_refused("a,b,32767\n", FormatError, message, dtype="int16")
-    check_refused("a,b,1e39\n", FormatError, "x.csv:1: the weight 1e+39 does not fit float32", dtype="float32")
-    message = "x.csv:2: the weight -0.5 lies outside the domain [0, inf] of max_times"
-    domain = str(__import__("semiring").max_times.domain)
-    check_refused("a,b,1\na,c,-0.5\n", DomainError, message.replace("[0, inf]", domain), "max_times")
-    (tmp_path / "x.csv").write_text("a,b,1\n")
-    with pytest.raises(DTypeError):
-        sio.read("x.csv", "max_times", dtype="int32")
-    np.save("x.npy", np.array([[0.5]]))
-    with pytest.raises(FormatError, match=r"x\.npy: entry \(0, 0\): 0\.5 is not a truth value, 0 or 1"):
-        sio.read("x.npy", "boolean")
 
 
 def test_infinite_weights_are_no_edges_where_they_are_the_zero(tmp_path):
@@ -1258,26 +1253,6 @@ def test_positions_from_tables(tmp_path):
     numbered = edge_list(tmp_path, "0,1,1\n")
     (tmp_path / "d.co").write_text("c DIMACS\np aux sp co 2\nv 1 -73530767 41085396\nv 2 5 6\n")
     assert sio.with_positions(numbered, tmp_path / "d.co").positions.tolist() == [[-73530767, 41085396], [5, 6]]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("name,x\na,1\n", "p.csv:1: expected a header with name, x, y or name, longitude, latitude"),
-        ("name,x,y\na,1\n", "p.csv:2: 2 fields, expected 3"),
-        ("name,x,y\na,1,z\n", "p.csv:2: the coordinates '1', 'z' are not two numbers"),
-        ("name,x,y\na,1,inf\n", "p.csv:2: the coordinates '1', 'inf' are not finite"),
-        ("name,x,y\nq,1,2\n", "p.csv: names none of the 2 vertices of net"),
-        ("", "p.csv: the file is empty, 0 bytes: write it again, or give another file"),
-    ],
-)
-def test_malformed_positions(tmp_path, monkeypatch, text, message):
-    monkeypatch.chdir(tmp_path)
-    net = edge_list(tmp_path, "a,b,1\n")
-    (tmp_path / "p.csv").write_text(text)
-    with pytest.raises(FormatError) as raised:
-        sio.with_positions(net, "p.csv")
-    assert str(raised.value) == message
 
 
 # ------------------------------------------------------------------------------------------------ the shipped networks

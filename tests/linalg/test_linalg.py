@@ -8,6 +8,7 @@ import re
 import numpy as np
 import oracles
 import pytest
+from operands import entries
 
 import semiring as sr
 from semiring.errors import (
@@ -33,15 +34,6 @@ CASES = [
         ("plus_times", "float64"),
     ),
 ]
-
-
-def entries(rng, name, dtype, shape):
-    zero = oracles.zero(name, dtype)
-    if dtype == "bool":
-        return rng.random(shape) < 0.3
-    low = 0 if dtype == "uint8" else -9
-    values = rng.integers(low, 10, shape).astype(dtype)
-    return np.where(rng.random(shape) < 0.25, zero, values).astype(dtype)
 
 
 # ------------------------------------------------------------------------------------------------- matmul

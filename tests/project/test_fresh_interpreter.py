@@ -39,18 +39,42 @@ def run(code: str) -> str:
     return done.stdout
 
 
+DEFINE = """
+R = sr.Semiring('R', add='max(x, y)', mul='x * y', zero=0, one=1, domain=(0, 1))
+assert R.mul(0.5, 0.5) == 0.25 and sr.min_plus.add(1, 2) == 1
+"""
+PROVE = """
+for s in (sr.min_plus, sr.plus_times, sr.lukasiewicz, sr.boolean): assert s.check_axioms().proved
+t = sr.Semiring('t', 'max(x, y)', 'x * y / (x + y - x * y)', 0, 1, domain=(0, 1), absorptive=True)
+assert t.check_axioms().proved
+"""
+CLOSE = """
+A = np.ones((3, 3))
+for given in (A, A.tolist(), sr.Network(A)): sr.shortest_paths(given), sr.closure(given), sr.as_network(given)
+"""
+GRAPHS = ("pandas", "polars", "igraph", "rustworkx", "networkx")
+
+
 @pytest.mark.parametrize(
-    "use",
+    ("use", "absent"),
     [
-        "",
-        "R = sr.Semiring('R', add='max(x, y)', mul='x * y', zero=0, one=1, domain=(0, 1))\n"
-        "assert R.mul(0.5, 0.5) == 0.25 and sr.min_plus.add(1, 2) == 1\n",
+        ("", HEAVY),
+        (DEFINE, HEAVY),
+        ("sr.log_plus.latex()", ("sympy",)),
+        ("from semiring import cli; cli.main(['info', '--help'])", ("numba", "scipy", "sympy", "matplotlib")),
+        pytest.param(PROVE, ("sympy", "mpmath", *HEAVY), marks=pytest.mark.full),
+        pytest.param(CLOSE, GRAPHS, marks=pytest.mark.full),
     ],
-    ids=["import", "define"],
+    ids=["import", "define", "latex", "help", "prove", "close"],
 )
-def test_semiring_is_imported_and_defined_without_anything_heavy(use):
-    loaded = run(f"import semiring as sr, sys\n{use}print(*[name for name in {HEAVY} if name in sys.modules])")
-    assert loaded.split() == []
+def test_what_is_used_loads_nothing_heavy(use, absent):
+    """NumPy may load the module logging, and the library does not."""
+    loaded = run(
+        f"import sys, numpy as np; before = 'logging' in sys.modules; import semiring as sr\n"
+        f"assert before == ('logging' in sys.modules)\n{use}\n"
+        f"print('loaded', *[name for name in {absent} if name in sys.modules])"
+    )
+    assert loaded.splitlines()[-1] == "loaded"
 
 
 def test_every_module_imports_without_the_optional_packages():

@@ -66,16 +66,6 @@ def test_the_library_installs_no_handler_that_writes():
     assert logger().propagate
 
 
-def test_logging_is_not_loaded_with_the_library():
-    code = (
-        "import sys, numpy; loaded = 'logging' in sys.modules; import semiring; print(loaded, 'logging' in sys.modules)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": ROOT}, capture_output=True, text=True, check=True
-    )
-    assert len(set(done.stdout.split())) == 1
-
-
 def test_a_compilation_begins_and_ends(caplog):
     with caplog.at_level(logging.DEBUG, "semiring"):
         under_way = Compilation("x", "sm_90a")
