@@ -5,7 +5,6 @@ A failure here after an upgrade of Numba names what changed. docs/maintainers.md
 
 from __future__ import annotations
 
-import ast
 import ctypes
 import inspect
 import os
@@ -91,46 +90,7 @@ def test_all_names_are_there():
     assert all(hasattr(internals, name) for name in internals.__all__)
 
 
-# ------------------------------------------------------------------------------------------------- one file, one bound
-
-#: The documented names that other modules import, by the modules of Numba and llvmlite.
-DOCUMENTED = {
-    "numba": {"njit", "types", "extending", "from_dtype", "cuda"},
-    "numba.extending": {
-        *("NativeValue", "intrinsic", "models", "overload", "register_model", "typeof_impl", "unbox"),
-    },
-}
-MODULES = {"numba", "llvmlite", "llvmlite.ir", "llvmlite.binding"}
-
-
-def uses_of_internals(tree):
-    """Yield every import of a module or name beyond the documented ones, and every use of the context of Numba."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names = {alias.name for alias in node.names if alias.name.partition(".")[0] in ("numba", "llvmlite")}
-            yield from names - MODULES
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in ("numba", "llvmlite"):
-            known = DOCUMENTED.get(node.module, set())
-            yield from (f"{node.module}.{alias.name}" for alias in node.names if alias.name not in known)
-        elif isinstance(node, ast.Attribute):
-            if node.attr in ("get_dummy_value", "get_abi_sizeof", "_cache", "make_array"):
-                yield node.attr
-            elif isinstance(node.value, ast.Name) and node.value.id == "numba" and node.attr in ("core", "np", "misc"):
-                yield f"numba.{node.attr}"
-        elif isinstance(node, ast.keyword) and node.arg in ("forceinline", "no_cfunc_wrapper", "no_cpython_wrapper"):
-            yield node.arg
-
-
-@pytest.mark.full
-def test_internals_stand_in_one_file():
-    found = {
-        path.relative_to(FOLDER).as_posix(): sorted(set(uses_of_internals(ast.parse(path.read_text("utf-8")))))
-        for path in FOLDER.rglob("*.py")
-    }
-    assert [name for name, used in found.items() if used] == ["kernels/cpu/codegen/numba_internals.py"]
-    names = ["import numba.core", "from numba.core import registry", "context.get_dummy_value()", "njit(forceinline=1)"]
-    assert all(list(uses_of_internals(ast.parse(text))) for text in names)
-
+# ------------------------------------------------------------------------------------------------- the bound
 
 def test_the_bound_is_the_next_minor_version():
     """The bound keeps pip from installing an untested Numba. llvmlite needs no bound, because Numba has one."""
