@@ -8,7 +8,6 @@ import math
 import os
 import pkgutil
 import shutil
-import subprocess
 import sys
 from functools import cache, cached_property
 from importlib import import_module
@@ -441,76 +440,3 @@ def test_digests_of_sources_are_kept_by_their_content(copy, tmp_path, monkeypatc
     sources._known_sources.cache_clear()
     assert fingerprints() == before
     sources._known_sources.cache_clear()
-
-
-# ------------------------------------------------------------------------------------------- in another process
-
-WORK = """
-import sys
-import numpy as np
-import semiring as sr
-from semiring.kernels import sources
-from semiring.kernels.cpu import CpuBackend, first_calls
-from semiring.kernels.cpu.codegen import jit
-from semiring.kernels.engine import make_plan
-
-assert sr.__file__.startswith(sys.argv[1])
-first_calls.SECONDS = 0
-compiled, called = [], {}
-load, save = jit.load_entry, jit.save_entry
-
-def loaded(modules, key, rebuild):
-    found = load(modules, key, rebuild)
-    if found is None:
-        seen = called[key] = set()
-        sys.settrace(lambda frame, event, argument: seen.add(frame.f_globals.get("__name__", "")))
-    return found
-
-def saved(modules, key, state):
-    sys.settrace(None)
-    compiled.append(key)
-    save(modules, key, state)
-    outside = {name for name in called[key] if name.startswith("semiring")} - set(sources.find_sources(modules))
-    assert outside <= {"semiring.errors", "semiring.logs", "semiring.profiling", "semiring.terminal"}, outside
-
-jit.load_entry, jit.save_entry = loaded, saved
-A = np.array([[0, 5], [1, 2]], np.float32)
-C = np.empty_like(A)
-plan = make_plan(sr.min_plus, "float32")
-CpuBackend().multiply(plan, C, A, A)
-assert C.tolist() == [[0, 5], [1, 4]], C
-
-from semiring.kernels.cpu.elimination.gathered_rows import folds_for
-from semiring.kernels.graphs.ordered_edges import relax_edges
-folds_for(plan, 2)
-relax_edges(np.array([0]), np.array([1]), np.array([1.0]), np.array([0.0, np.inf]), 1.0)
-print(len(compiled))
-"""
-
-
-def compiled_kernels(folder, cache_folder):
-    """Return the number of kernels that a process compiles with the package in that folder."""
-    result = subprocess.run(
-        [sys.executable, "-W", "error", "-c", WORK, str(folder)],
-        env={**os.environ, "SEMIRING_CACHE_DIR": str(cache_folder), "PYTHONPATH": str(folder)},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=280,
-    )
-    assert result.returncode == 0, result.stderr
-    return int(result.stdout)
-
-
-@pytest.mark.exhaustive  # a key of each kernel is tested above, while this test runs the kernels
-def test_edited_comments_recompile_nothing_and_an_edited_operation_what_is_made_of_it(tmp_path):
-    copy = tmp_path / "semiring"
-    shutil.copytree(FOLDER, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    kernels = compiled_kernels(tmp_path, tmp_path / "cache")
-    assert kernels >= 5
-    for path in copy.rglob("*.py"):
-        path.write_text(with_other_comments(path.read_text("utf-8")), "utf-8")
-    assert compiled_kernels(tmp_path, tmp_path / "cache") == 0
-    bellman_ford = copy / "kernels" / "graphs" / "bellman_ford.py"
-    bellman_ford.write_text(with_another_operation(bellman_ford.read_text("utf-8")), "utf-8")
-    assert compiled_kernels(tmp_path, tmp_path / "cache") == 1
