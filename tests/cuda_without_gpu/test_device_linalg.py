@@ -50,7 +50,7 @@ def entries(rng, dtype, shape, *, low=-9):
 def assert_same(actual, expected):
     assert isinstance(actual, fake_cupy.Array)
     assert (actual.dtype, actual.shape) == (np.asarray(expected).dtype, np.shape(expected))
-    np.testing.assert_array_equal(actual.values, expected)
+    np.testing.assert_array_equal(actual.inner, expected)
 
 
 # ------------------------------------------------------------------------------------------------- the look

@@ -1,13 +1,17 @@
 """Provide a stand-in for CuPy whose arrays live on the host and, as CuPy's do, may not be read as NumPy arrays.
 
-So what linear algebra does with arrays on a GPU is tested without one: which array goes where, what waits, what is
-copied. The kernels are NumPy's. Those of `semiring.arrays.device` and the backend are played by the functions below.
+So what the library does with arrays on a GPU is tested without one: which array goes where, what waits, what is copied.
+As with CuPy, only ufuncs of NumPy receive such an array, and no function of the stand-in receives an array of NumPy.
+Only `get` and scalars lead back to the host. The kernels are NumPy's. Those of `semiring.arrays.device` and the backend
+are played by the functions below. `strict_arrays` has the stand-in for closures.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import operator
+import re
 import types
 from typing import Any
 
@@ -18,40 +22,51 @@ from cuda_on_host import PreparedOnHost
 from semiring.arrays import bits
 from semiring.kernels.contract import Capabilities
 
+#: The methods of arrays, and the functions of NumPy that CuPy has too.
+METHODS, FUNCTIONS = (
+    set(re.findall(r"\w+", text))
+    for text in (
+        "all any argmax argmin astype copy diagonal fill max mean min ravel reshape sum swapaxes transpose view",
+        """abs add all any arange argmax argmin argsort array asarray ascontiguousarray asfortranarray broadcast_to cbrt
+        column_stack concatenate copyto count_nonzero cumsum diagonal empty empty_like equal exp expm1 eye flatnonzero
+        floor fmax fmin full full_like isfinite isinf isnan isneginf isposinf left_shift log log1p matmul max maximum
+        may_share_memory min minimum moveaxis multiply negative nonzero ones packbits rint searchsorted sqrt stack
+        subtract sum take transpose tril triu unpackbits where zeros zeros_like""",
+    )
+)
+
 
 class Array(np.lib.mixins.NDArrayOperatorsMixin):
     """An array that stands for one on a GPU."""
 
+    __hash__ = None  # type: ignore[assignment]
     wait_count = 0  # how often the host has read from the device
 
-    def __init__(self, values: np.ndarray) -> None:
-        self.values = values
+    def __init__(self, inner: np.ndarray) -> None:
+        self.inner = inner
 
-    shape = property(lambda self: self.values.shape)
-    dtype = property(lambda self: self.values.dtype)
-    strides = property(lambda self: self.values.strides)
-    size = property(lambda self: self.values.size)
-    ndim = property(lambda self: self.values.ndim)
-    nbytes = property(lambda self: self.values.nbytes)
-    itemsize = property(lambda self: self.values.itemsize)
-    flags = property(lambda self: self.values.flags)
-    T = property(lambda self: Array(self.values.T))
+    shape = property(lambda self: self.inner.shape)
+    dtype = property(lambda self: self.inner.dtype)
+    strides = property(lambda self: self.inner.strides)
+    size = property(lambda self: self.inner.size)
+    ndim = property(lambda self: self.inner.ndim)
+    nbytes = property(lambda self: self.inner.nbytes)
+    itemsize = property(lambda self: self.inner.itemsize)
+    flags = property(lambda self: self.inner.flags)
+    T = property(lambda self: Array(self.inner.T))
     data = property(
         lambda self: types.SimpleNamespace(
-            ptr=self.values.ctypes.data,
+            ptr=self.inner.ctypes.data,
             device_id=0,
             memset_async=self.fill_bytes,
-            copy_from_host_async=lambda host, size, stream: stream.move(self.values, host, size, True),
-            copy_to_host_async=lambda host, size, stream: stream.move(self.values, host, size, False),
+            copy_from_host_async=lambda host, size, stream: stream.move(self.inner, host, size, True),
+            copy_to_host_async=lambda host, size, stream: stream.move(self.inner, host, size, False),
         )
     )
     device = property(lambda self: types.SimpleNamespace(id=0))
 
-    def diagonal(self, *axes: int) -> Array:
-        return Array(self.values.diagonal(*axes))
-
     def fill_bytes(self, byte: int, count: int) -> None:
-        self.values.reshape(-1).view(np.uint8)[:count] = byte
+        self.inner.reshape(-1).view(np.uint8)[:count] = byte
 
     def __array__(self, *_: Any, **__: Any) -> Any:
         raise TypeError("Implicit conversion to a NumPy array is not allowed")
@@ -64,36 +79,46 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
 
     def get(self) -> np.ndarray:
         Array.wait_count += 1
-        return self.values.copy()
+        return self.inner.copy()
 
     def item(self) -> Any:
         Array.wait_count += 1
-        return self.values.item()
+        return self.inner.item()
 
     def __bool__(self) -> bool:
         Array.wait_count += 1
-        return bool(self.values)
+        return bool(self.inner)
 
     def __int__(self) -> int:
         Array.wait_count += 1
-        return int(self.values)
+        return int(self.inner)
+
+    def __float__(self) -> float:
+        Array.wait_count += 1
+        return float(self.inner)
+
+    def __index__(self) -> int:
+        return operator.index(self.item())
+
+    def tolist(self) -> Any:
+        return self.get().tolist()
 
     def __len__(self) -> int:
-        return len(self.values)
+        return len(self.inner)
 
     def __iter__(self) -> Any:
-        return (Array(np.asarray(row)) for row in self.values)
+        return (Array(np.asarray(row)) for row in self.inner)
 
     def __getitem__(self, key: Any) -> Array:
-        return wrap(self.values[unwrap(key)])
+        return wrap(self.inner[unwrap(key)])
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self.values[unwrap(key)] = unwrap(value)
+        self.inner[unwrap(key)] = unwrap(value)
 
     def __getattr__(self, name: str) -> Any:
-        if name not in ("all", "any", "argmax", "astype", "copy", "max", "min", "ravel", "reshape", "swapaxes", "view"):
-            raise AttributeError(name)
-        return lambda *arguments, **options: wrap(getattr(self.values, name)(*arguments, **options))
+        if name not in METHODS:
+            raise AttributeError(f"'ndarray' object has no attribute {name!r}")
+        return call_on_host(getattr(self.inner, name))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *arguments: Any, out: Any = None, **options: Any) -> Any:
         options |= {} if out is None else {"out": tuple(unwrap(x) for x in out)}
@@ -107,18 +132,33 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
 Array.__module__, Array.__name__ = "cupy", "ndarray"
 
 
-def wrap(result: Any) -> Array:
-    return Array(np.asarray(result))
+def wrap(result: Any) -> Any:
+    """Return results of NumPy as arrays of the device, and what is no array as it is."""
+    if isinstance(result, tuple):
+        return tuple(map(wrap, result))
+    return Array(np.asarray(result)) if isinstance(result, np.ndarray | np.generic) else result
 
 
 def unwrap(x: Any) -> Any:
-    """Return what the fake kernels read: arrays of the device and numbers, no array of the host."""
+    """Return what NumPy reads in place of arrays of the device. `TypeError` for an array of the host."""
     if isinstance(x, Array):
-        return x.values
+        return x.inner
     if isinstance(x, list | tuple):
-        return type(x)(unwrap(part) for part in x)
-    assert not isinstance(x, np.ndarray) or x.ndim == 0, "an array of the host met one of the device"
+        return type(x)(map(unwrap, x))
+    if isinstance(x, np.ndarray) and x.ndim:
+        raise TypeError("Unsupported type <class 'numpy.ndarray'>: it is in the memory of the host")
     return x
+
+
+def call_on_host(function: Any) -> Any:
+    """Return a function of NumPy on arrays of the device."""
+
+    def call(*arguments: Any, **options: Any) -> Any:
+        if set(options) & {"where", "initial"}:
+            raise TypeError(f"{function.__name__}(): CuPy has no where= and initial=")
+        return wrap(function(*map(unwrap, arguments), **{name: unwrap(value) for name, value in options.items()}))
+
+    return call
 
 
 class Stream:
@@ -209,26 +249,26 @@ class Module(types.ModuleType):
         self.get_default_memory_pool = MemoryPool
         strided = np.lib.stride_tricks.as_strided
         self.lib = types.SimpleNamespace(
-            stride_tricks=types.SimpleNamespace(as_strided=lambda x, *rest: wrap(strided(x.values, *rest)))
+            stride_tricks=types.SimpleNamespace(as_strided=lambda x, *rest: wrap(strided(x.inner, *rest)))
         )
 
     @staticmethod
     def asarray(x: Any, dtype: Any = None, order: str | None = None) -> Array:
         return x if isinstance(x, Array) else Array(np.array(x, dtype, order=order or "K"))
 
+    array = ascontiguousarray = asarray
+
     @staticmethod
     def from_dlpack(x: Any) -> Array:
-        return Array(x.values)
+        return Array(x.inner)
 
     def __getattr__(self, name: str) -> Any:
-        function = getattr(np, name)
-        if isinstance(function, type) or not callable(function):
-            return function
-
-        def call(*arguments: Any, **options: Any) -> Any:
-            return wrap(function(*map(unwrap, arguments), **{k: unwrap(v) for k, v in options.items()}))
-
-        return call
+        found = getattr(np, name)
+        if isinstance(found, type) or not callable(found):
+            return found
+        if name not in FUNCTIONS:
+            raise AttributeError(f"module 'cupy' has no attribute {name!r}")
+        return call_on_host(found)
 
     class RawModule:
         """The module of the kernels of scan.cu."""
@@ -286,23 +326,23 @@ FOLDS = {
 
 
 def reduction(op: str, dtype: Any) -> Any:
-    return lambda array, axis: wrap(FOLDS[op].reduce(array.values, axis=axis, dtype=dtype))
+    return lambda array, axis: wrap(FOLDS[op].reduce(array.inner, axis=axis, dtype=dtype))
 
 
 def select(target: Array, absent: Array, numbers: Array, extreme: Any) -> None:
-    target.values[...] = np.where(absent.values, extreme, numbers.values)
+    target.inner[...] = np.where(absent.inner, extreme, numbers.inner)
 
 
 def pack(truths: Array) -> Array:
-    return Array(bits.pack(truths.values).words)
+    return Array(bits.pack(truths.inner).words)
 
 
 def unpack(words: Array, columns: int) -> Array:
-    return Array(bits.BitMatrix(np.ascontiguousarray(words.values), (words.shape[0], columns)).unpack())
+    return Array(bits.BitMatrix(np.ascontiguousarray(words.inner), (words.shape[0], columns)).unpack())
 
 
 def count(words: Array) -> int:
-    return int(np.bitwise_count(words.values).sum())
+    return int(np.bitwise_count(words.inner).sum())
 
 
 class Backend:
