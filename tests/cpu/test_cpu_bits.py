@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
-import subprocess
-import sys
 
 import llvmlite.ir as ir
 import numpy as np
@@ -257,22 +254,18 @@ def test_parity_closure_is_the_inverse_of_i_minus_a(n, rng):
     BitMatrix(A.words, A.shape)
 
 
-@pytest.mark.parametrize("pivot", [0, 5, 63, 64, 99, 129])
-def test_the_first_pivot_without_a_star_is_named(pivot):
-    a = np.zeros((130, 130), bool)
-    a[pivot, pivot] = a[129, 129] = True
-    plan = make_plan(sr.xor_and)
+@pytest.mark.parametrize(
+    ("edges", "named"),
+    [
+        *(([(pivot, pivot), (129, 129)], pivot) for pivot in (0, 5, 63, 64, 99, 129)),
+        ([(3, 100), (100, 3)], 100),  # in different blocks: the second pivot is 0 ⊕ 1⊗1 when its turn comes
+    ],
+)
+def test_the_first_pivot_without_a_star_is_named(edges, named):
+    a, plan = np.zeros((130, 130), bool), make_plan(sr.xor_and)
+    a[tuple(zip(*edges, strict=True))] = True
     bits.close_block(plan, pack(a))
-    assert plan.status.diverged == pivot
-
-
-def test_a_pivot_may_lose_its_star_on_the_way():
-    """The second pivot of a cycle of two vertices in different blocks is 0 ⊕ 1⊗1 when its turn comes."""
-    a = np.zeros((130, 130), bool)
-    a[3, 100] = a[100, 3] = True
-    plan = make_plan(sr.xor_and)
-    bits.close_block(plan, pack(a))
-    assert plan.status.diverged == 100
+    assert plan.status.diverged == named
 
 
 def test_closures_of_views(rng):
@@ -317,25 +310,3 @@ def test_every_machine_gets_vector_code(target, instruction):
     code = assembly(build_look_up, target)
     assert instruction in code
     assert code.count("\n") < 250  # straight: nothing was split into words
-
-
-@pytest.mark.full
-def test_kernels_come_from_the_cache_in_another_process(tmp_path):
-    """The second process finds what the first one compiled, and both are right."""
-    program = (
-        "import numpy as np, semiring as sr\n"
-        "from semiring.arrays.bits import BitMatrix\n"
-        "from semiring.kernels.contract import KernelPlan\n"
-        "from semiring.kernels.cpu import bit_matrices as bits\n"
-        "plan = KernelPlan(sr.boolean, np.dtype(bool), False, True, storage='bits')\n"
-        "A = BitMatrix.zeros((100, 100)); A[np.int64(3), 90] = A[90, 7] = True\n"
-        "bits.close_block(plan, A); C = BitMatrix.zeros((100, 100)); bits.multiply(plan, C, A, A)\n"
-        "print(C.count(), C[3, 7])\n"
-    )
-    for _ in range(2):
-        environment = {**os.environ, "SEMIRING_CACHE_DIR": str(tmp_path / "cache"), "NUMBA_OPT": "0"}
-        outcome = subprocess.run(
-            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False, timeout=200
-        )
-        assert (outcome.returncode, outcome.stdout) == (0, "103 True\n"), outcome.stderr
-    assert len(list((tmp_path / "cache").iterdir())) >= 2

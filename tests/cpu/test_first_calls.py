@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from tiers import full
+from tiers import full, quick
 
 import semiring as sr
 from semiring.closures import closure_with_predecessors
@@ -64,37 +64,28 @@ def _matrix(rng, semiring, dtype, n, share):
 
 #: The pairs of the full tier: floats and integers, selections, bits, and operations of a user.
 FULL = [("min_plus", "float64"), ("min_plus", "int32"), ("max_min", "float64"), ("boolean", "bool"), (OWN, "float64")]
-CASES = full(
-    lambda name, dtype: (name, dtype) in FULL,
-    [
-        ("min_plus", "float64"),
-        ("min_plus", "float32"),
-        ("min_plus", "int32"),
-        ("max_plus", "int64"),
-        ("max_min", "float64"),
-        ("min_max", "float32"),
-        ("max_times", "float64"),
-        ("boolean", "bool"),
-        (OWN, "float64"),
-    ],
+CASES = [
+    *FULL,
+    *[("min_plus", "float32"), ("max_plus", "int64"), ("min_max", "float32"), ("max_times", "float64")],
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "n", "share"),
+    quick(
+        lambda name, dtype, n, share: (n, share) == (33, 0.5),
+        [
+            *((name, dtype, 33, 0.5) for name, dtype in (FULL[0], *FULL[2:4])),
+            *full(
+                lambda name, dtype, n, share: (name, dtype) in FULL,
+                [(*case, n, share) for case in CASES for n in (1, 5, 21, 200) for share in (0.1, 0.5, 1.0)],
+            ),
+        ],
+    ),
+    ids=lambda value: getattr(value, "name", value),
 )
-
-
-@pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float64"), ("max_min", "float64"), ("boolean", "bool")])
-def test_the_bits_are_those_of_the_compiled_kernels(rng, in_numpy, name, dtype):
-    _same_bits(rng, in_numpy, name, dtype, 33, 0.5)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("n", [1, 5, 21, 200])
-@pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
-@pytest.mark.parametrize(("name", "dtype"), CASES, ids=lambda value: getattr(value, "name", value))
 @pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")
-def test_the_bits_of_all_kinds_are_those_of_the_compiled_kernels(rng, in_numpy, name, dtype, n, share):
-    _same_bits(rng, in_numpy, name, dtype, n, share)
-
-
-def _same_bits(rng, in_numpy, name, dtype, n, share):
+def test_the_bits_are_those_of_the_compiled_kernels(rng, in_numpy, name, dtype, n, share):
     semiring = sr.as_semiring(name)
     A = _matrix(rng, semiring, np.dtype(dtype), n, share)
     if semiring == sr.max_plus:

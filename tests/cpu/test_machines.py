@@ -92,6 +92,8 @@ def test_no_speed_datum_changes_a_bit(semiring):
 
 
 def test_the_tables_are_valid():
+    arm = Target("aarch64-unknown-linux-gnu", "neoverse-n1", "+neon")
+    assert table_for(arm).speed.is_valid(16, 32)
     for (vector_bytes, registers), speed in BY_VECTORS.items():
         assert speed.is_valid(vector_bytes, registers)
     for table in PROCESSORS:
@@ -99,31 +101,25 @@ def test_the_tables_are_valid():
         assert not table.speed.is_valid(32, 16)  # a tile of 24 vectors
 
 
+_SPEED, _TILE = PROCESSORS[-1].speed, TileShape(6, 4, 64)
+
+
 @pytest.mark.parametrize(
-    "change",
+    ("data", "change"),
     [
-        {"rows": 8},
-        {"rows": 0},
-        {"vectors": 9},
-        {"heavy_rows": 40},
-        {"depth": 0},
-        {"depth": 1 << 20},
-        {"packed": 0},
-        {"panel": 31},
-        {"strip": 1},
-        {"tasks": 1.5},
-        {"blocks": True},
-        {"patience": -1},
+        *((_SPEED, {name: value}) for name, value in (("rows", 8), ("rows", 0), ("vectors", 9), ("heavy_rows", 40))),
+        *((_SPEED, {name: value}) for name, value in (("depth", 0), ("depth", 1 << 20), ("packed", 0), ("panel", 31))),
+        *(
+            (_SPEED, {name: value})
+            for name, value in (("strip", 1), ("tasks", 1.5), ("blocks", True), ("patience", -1))
+        ),
+        *((_TILE, {name: value}) for name, value in (("rows", 8), ("rows", 0), ("vector_bytes", 48), ("vectors", 9))),
     ],
 )
-def test_invalid_data(change):
-    assert not replace(PROCESSORS[-1].speed, **change).is_valid(64, 32)
-
-
-@pytest.mark.parametrize("change", [{"rows": 8}, {"rows": 0}, {"vector_bytes": 48}, {"vectors": 9}])
-def test_invalid_tiles(change):
-    assert TileShape(6, 4, 64).is_valid(32)
-    assert not replace(TileShape(6, 4, 64), **change).is_valid(32)
+def test_invalid_data(data, change):
+    where = (64, 32) if data is _SPEED else (32,)
+    assert data.is_valid(*where)
+    assert not replace(data, **change).is_valid(*where)
 
 
 def test_closures_of_every_backend_have_valid_data():
@@ -155,11 +151,6 @@ def test_the_processor_says_which_data(cpu, features, expected):
     assert table_for(Target("x86_64-unknown-linux-gnu", cpu, features)).name == expected
 
 
-def test_arm_has_data():
-    found = table_for(Target("aarch64-unknown-linux-gnu", "neoverse-n1", "+neon"))
-    assert found.speed.is_valid(16, 32)
-
-
 # -------------------------------------------------------------------------------------------------- the user's file
 
 
@@ -187,6 +178,7 @@ def _change_cpu(text, **numbers):
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [
+        (None, "directory"),  # a folder in the place of the file
         (lambda text: text[:40], "does not hold"),
         (lambda text: "[]", "does not hold"),
         (lambda text: "[" * 100_000, "does not hold"),
@@ -202,7 +194,11 @@ def _change_cpu(text, **numbers):
 def test_a_broken_or_foreign_file_is_ignored_with_one_line(folder, caplog, spoil, reason):
     path = folder / "machine.json"
     machines.write_machine_file(path, host(), "2026-01-02", replace(cpu_speed(), tasks=7))
-    path.write_text(spoil(path.read_text("utf-8")), "utf-8")
+    if spoil is None:
+        path.unlink()
+        path.mkdir()
+    else:
+        path.write_text(spoil(path.read_text("utf-8")), "utf-8")
     cpu_machine.cache_clear()
     with caplog.at_level(logging.WARNING, "semiring"):
         assert cpu_machine() == table_for(host())
@@ -211,12 +207,6 @@ def test_a_broken_or_foreign_file_is_ignored_with_one_line(folder, caplog, spoil
     assert record.name == "semiring"
     assert reason in record.getMessage()
     assert str(path) in record.getMessage()
-
-
-def test_a_folder_in_the_place_of_the_file_is_ignored(folder, caplog):
-    (folder / "machine.json").mkdir()
-    assert cpu_machine() == table_for(host())
-    assert len(caplog.records) == 1
 
 
 @pytest.mark.parametrize(

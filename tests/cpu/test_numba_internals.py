@@ -92,6 +92,7 @@ def test_all_names_are_there():
 
 # ------------------------------------------------------------------------------------------------- the bound
 
+
 def test_the_bound_is_the_next_minor_version():
     """The bound keeps pip from installing an untested Numba. llvmlite needs no bound, because Numba has one."""
     project = tomllib.loads((FOLDER.parent / "pyproject.toml").read_text("utf-8"))["project"]
