@@ -247,14 +247,22 @@ CAPTURED = {
     "integers": (300, "max_plus", "int32", {}),
     "without loops": (300, "min_plus", "float32", {"reflexive": False}),
     "packed bits": (300, "boolean", "bool", {}),
+    "a stack": ((4, 257), "min_plus", "float32", {}),
+    "a stack, nothing copied": ((4, 192), "max_min", "float32", {}),
+    "a stack of truth values": ((4, 200), "boolean", "bool", {}),
 }
 
 
 @pytest.mark.parametrize("case", CAPTURED)
 def test_nothing_waits_without_a_check(rng, cupy, case):
     """A closure is captured into a graph, which a wait would break. Launched twice, it computes anew."""
-    n, name, dtype, options = CAPTURED[case]
-    first, second = (matrix(rng, n, name, dtype, density=min(1, 4 / n)) for _ in range(2))
+    shape, name, dtype, options = CAPTURED[case]
+    count, n = shape if isinstance(shape, tuple) else (1, shape)
+    first, second = (
+        np.stack([matrix(rng, n, name, dtype, density=min(1, 4 / n)) for _ in range(count)]) for _ in range(2)
+    )
+    if not isinstance(shape, tuple):
+        first, second = first[0], second[0]
     A = cupy.asarray(first)
     expected = [cupy.asnumpy(closure(cupy.asarray(given), name, **options)) for given in (first, second)]
     stream, pool = cupy.cuda.Stream(non_blocking=True), cupy.cuda.MemoryPool()

@@ -293,21 +293,6 @@ def test_a_cycle_that_improves_is_named(kernel, dtype):
     assert plan.status.diverged - 1000 in ((210,) if kernel in ("look_ahead", None) else (200, 210))
 
 
-def test_stacks_of_small_matrices(rng):
-    import cupy
-
-    cases = ("min_plus", "float32", 100), ("max_times", "float64", 31), ("boolean", "bool", 64)
-    for name, dtype, n in (*cases, ("min_plus", "float32", 200), ("max_times", "float64", 256)):
-        plan = make_plan(CATALOGUE[name], dtype)
-        stack = np.stack([matrix(rng, name, dtype, n) for _ in range(7)])
-        expected = stack.copy()
-        for one in expected:
-            ReferenceBackend().close_block(plan, one)
-        found = cupy.asarray(stack)
-        staged.close(plan, found)
-        np.testing.assert_array_equal(found.get(), expected)
-
-
 def test_what_the_kernels_refuse(rng):
     import cupy
 
