@@ -9,7 +9,6 @@ from typing import Any
 from matplotlib import pyplot as plt
 
 from tools.pages import rows_of
-from tools.paper_pictures import PICTURES_OF_PAPERS
 
 __all__ = ["DRAWN", "ILLUSTRATIONS", "PLOTS"]
 
@@ -169,6 +168,10 @@ ILLUSTRATIONS = {
     "structure-reachability.svg",
     "structure-hops.svg",
     "structure-separators.svg",
+    "paper-lund-smith.svg",
+    "paper-buluc.svg",
+    "paper-bertoldi.svg",
+    "paper-gaioso.svg",
 }
 
 PLOTS: dict[str, Callable[[Path], None]] = {
@@ -179,5 +182,4 @@ PLOTS: dict[str, Callable[[Path], None]] = {
     "killed.svg": plot_killed_runs,
     "ranks.svg": ranks,
     "several.svg": several,
-    **PICTURES_OF_PAPERS,
 }

@@ -334,12 +334,12 @@ def test_what_is_printed_in_columns_is_known(extension):
 
 
 def test_the_colours_of_drawings_follow_the_theme(extension):
-    """Every colour that the tools draw with has a variable, so that a picture is legible in the dark theme."""
-    pictures = extension("pictures")
-    (line,) = re.findall("^BLUE, .* = .*", (ROOT / "tools" / "paper_pictures.py").read_text("utf-8"), re.M)
-    colors = re.findall("#[0-9a-f]{6}", line)
-    assert len(colors) == 5
-    assert set(colors) <= set(pictures.VARIABLES)
+    """Every colour of a drawing has a variable, so that a picture is legible in the dark theme."""
+    pictures, plots = extension("pictures"), (ROOT / "tools" / "plots.py").read_text("utf-8")
+    drawn = {color for name in ILLUSTRATIONS for color in re.findall("#[0-9a-f]{6}", (PICTURES / name).read_text())}
+    colors = {*re.findall("#[0-9a-f]{6}", re.findall("^BLUE, .* = .*", plots, re.M)[0]), *drawn}
+    assert len(colors) > 6
+    assert colors - {"#8fb8d0"} <= set(pictures.VARIABLES)  # a middle tone, legible on both
     svg = '<svg viewBox="0 0 1 1"><path style="fill: #00805D; stroke: #440154"/></svg>'
     assert 'style="fill: var(--picture-green); stroke: #440154"' in pictures.apply_theme(svg, "a path")
 
