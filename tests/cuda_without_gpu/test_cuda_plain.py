@@ -132,29 +132,63 @@ def aligned_array(shape, dtype):
     return memory[start : start + size].view(dtype).reshape(shape)
 
 
-def test_how_an_operand_is_copied():
-    matrix = aligned_array((64, 64), np.float32)
-    assert placement(matrix).copy == "vector"
-    assert placement(matrix[::-1]).copy == "vector"
-    assert placement(matrix[::2, 4:60]).copy == "vector"
-    assert placement(matrix[:, 1:61]).copy == "any"  # not on 16 bytes
-    assert placement(matrix[:, :62]).copy == "any"  # not in whole 16 bytes
-    assert placement(aligned_array((64, 62), np.float32)[:, :60]).copy == "any"  # the second row is not on 16 bytes
-    assert placement(matrix.T).copy == "word"
-    assert placement(matrix.T[:61, :7]).copy == "word"
-    assert placement(matrix[::2, ::3]).copy == "any"
-    assert placement(matrix[:, ::-1]).copy == "any"
-    assert placement(aligned_array((64, 62), np.float64)).copy == "vector"  # two to 16 bytes
+FLOATS, SHORTS, HALVES = (aligned_array((64, 64), dtype) for dtype in (np.float32, np.int16, np.float16))
+STACK, SHORT_STACK = aligned_array((5, 64, 64), np.float32), aligned_array((5, 64, 64), np.int16)
+UNEVEN = np.lib.stride_tricks.as_strided(SHORT_STACK, (5, 32, 32), (2 * 2049, 128, 2))
 
 
-def test_how_an_operand_is_widened():
-    matrix = aligned_array((64, 64), np.int16)
-    assert placement(matrix).splat == "pieces"
-    assert placement(matrix[:, 8:56]).splat == "pieces"
-    assert placement(matrix[:, 1:57]).splat == "splat"
-    assert placement(matrix[:, :62]).splat == "splat"
-    assert placement(matrix.T).splat == "splat"
-    assert placement(aligned_array((64, 64), np.int32)).splat == "splat"  # packed truth values: k counts bits
+@pytest.mark.parametrize(
+    ("array", "kind", "expected"),
+    [
+        (FLOATS, "copy", "vector"),
+        (FLOATS[::-1], "copy", "vector"),
+        (FLOATS[::2, 4:60], "copy", "vector"),
+        (FLOATS[:, 1:61], "copy", "any"),  # not on 16 bytes
+        (FLOATS[:, :62], "copy", "any"),  # not in whole 16 bytes
+        (aligned_array((64, 62), np.float32)[:, :60], "copy", "any"),  # the second row is not on 16 bytes
+        (FLOATS.T, "copy", "word"),
+        (FLOATS.T[:61, :7], "copy", "word"),
+        (FLOATS[::2, ::3], "copy", "any"),
+        (FLOATS[:, ::-1], "copy", "any"),
+        (aligned_array((64, 62), np.float64), "copy", "vector"),  # two to 16 bytes
+        (STACK, "copy", "vector"),
+        (STACK.swapaxes(1, 2), "copy", "word"),
+        (aligned_array((5, 61, 64), np.float32)[:, :, :60], "copy", "vector"),
+        (aligned_array((64, 5, 66), np.float32).swapaxes(0, 1)[:, :, :64], "copy", "any"),  # the second on 8 bytes
+        (SHORTS, "splat", "pieces"),
+        (SHORTS[:, 8:56], "splat", "pieces"),
+        (SHORTS[:, 1:57], "splat", "splat"),
+        (SHORTS[:, :62], "splat", "splat"),
+        (SHORTS.T, "splat", "splat"),
+        (SHORT_STACK, "splat", "pieces"),
+        (UNEVEN, "splat", "splat"),
+        (aligned_array((64, 64), np.int32), "splat", "splat"),  # packed truth values: k counts bits
+        (HALVES, "holds_pairs", True),
+        (HALVES[:, 2:62], "holds_pairs", True),
+        (HALVES[:, 1:61], "holds_pairs", False),
+        (HALVES[:, :61], "holds_pairs", False),
+        (HALVES.T, "holds_pairs", False),
+        (aligned_array((4, 63), np.float16)[:, :62], "holds_pairs", False),
+        (SHORT_STACK, "holds_pairs", True),
+        (UNEVEN, "holds_pairs", False),
+        (FLOATS, "is_column_major", False),
+        (FLOATS.T, "is_column_major", True),
+        (FLOATS.T[:1], "is_column_major", False),
+        (STACK, "step", 4096),
+        (STACK[::2], "step", 8192),
+        (np.broadcast_to(STACK[0], (9, 64, 64)), "step", 0),
+    ],
+)
+def test_how_an_operand_lies(array, kind, expected):
+    """Which copies and words a kernel can use, and how far apart the matrices of a stack are."""
+    assert getattr(placement(array), kind) == expected
+
+
+def test_other_readings_of_an_operand():
+    assert (placement(STACK).count, placement(STACK).shape) == (5, (64, 64))
+    pairs = placement(SHORT_STACK).as_pairs
+    assert (pairs.step, pairs.shape, pairs.itemsize) == (2048, (64, 32), 4)
+    assert placement(FLOATS.T).transposed == placement(FLOATS)
 
 
 def test_what_no_kernel_can_read_is_refused():
@@ -177,48 +211,6 @@ def test_pieces_cover_a_product():
             part += 1
         assert (covered == 1).all()
     assert list(pieces(3, 1 << 30, 5)) == [(slice(0, 1 << 30),) * 3]
-
-
-def test_pairs_are_whole_words():
-    matrix = aligned_array((64, 64), np.float16)
-    assert placement(matrix).holds_pairs
-    assert placement(matrix[:, 2:62]).holds_pairs
-    assert not placement(matrix[:, 1:61]).holds_pairs
-    assert not placement(matrix[:, :61]).holds_pairs
-    assert not placement(matrix.T).holds_pairs
-    assert not placement(aligned_array((4, 63), np.float16)[:, :62]).holds_pairs
-
-
-def test_stacks():
-    stack = aligned_array((5, 64, 64), np.float32)
-    assert (placement(stack).count, placement(stack).step, placement(stack).shape) == (5, 4096, (64, 64))
-    assert placement(stack).copy == "vector"
-    assert placement(stack[::2]).step == 8192
-    assert placement(np.broadcast_to(stack[0], (9, 64, 64))).step == 0
-    assert placement(stack.swapaxes(1, 2)).copy == "word"
-    assert placement(aligned_array((5, 61, 64), np.float32)[:, :, :60]).copy == "vector"
-    assert (
-        placement(aligned_array((64, 5, 66), np.float32).swapaxes(0, 1)[:, :, :64]).copy == "any"
-    )  # the second on 8 bytes
-    halves = aligned_array((5, 64, 64), np.int16)
-    assert placement(halves).holds_pairs
-    assert (placement(halves).as_pairs.step, placement(halves).as_pairs.shape, placement(halves).as_pairs.itemsize) == (
-        2048,
-        (64, 32),
-        4,
-    )
-    assert placement(halves).splat == "pieces"
-    uneven = np.lib.stride_tricks.as_strided(halves, (5, 32, 32), (2 * 2049, 128, 2))
-    assert not placement(uneven).holds_pairs
-    assert placement(uneven).splat == "splat"
-
-
-def test_when_a_product_is_transposed():
-    matrix = aligned_array((64, 64), np.float32)
-    assert not placement(matrix).is_column_major
-    assert placement(matrix.T).is_column_major
-    assert not placement(matrix.T[:1]).is_column_major
-    assert placement(matrix.T).transposed == placement(matrix)
 
 
 # ------------------------------------------------------------------------------------------------- rewritings
