@@ -232,24 +232,19 @@ def test_strides(rng, m):
 
 @pytest.mark.full
 @pytest.mark.parametrize("count", [1, 40, 300])
-def test_stacks_are_their_matrices(rng, count):
+@pytest.mark.parametrize("repeats", [False, True])
+def test_stacks_are_their_matrices(rng, count, repeats):
+    """A stack has the bits of products one by one, also of one right operand that is repeated."""
     A, B = normal(rng, count, 20, 64).astype(np.float32), normal(rng, count, 64, 50).astype(np.float32)
     A[0, 3], B[-1, 5], B[count // 2, ::2] = -INF, 5e6, -INF
+    if repeats:
+        B[0, ::2] = -INF
+        B = np.broadcast_to(B[0], B.shape)
     expected = np.stack([log_product(*pair) for pair in zip(A, B, strict=True)])
     for threads in (1, 2):
         C = np.empty_like(expected)
         CpuBackend().multiply(make_plan(sr.log_plus, "float32", threads=threads), C, A, B)
         np.testing.assert_array_equal(C, expected)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("count", [1, 40, 300])
-def test_stacks_of_one_matrix_are_products_by_it(rng, count):
-    A, B = normal(rng, count, 20, 64).astype(np.float32), normal(rng, 64, 50).astype(np.float32)
-    A[0, 3], B[::2] = -INF, -INF
-    C, same = np.empty((count, 20, 50), np.float32), np.broadcast_to(B, (count, 64, 50))
-    CpuBackend().multiply(make_plan(sr.log_plus, "float32"), C, A, same)
-    np.testing.assert_array_equal(C, np.stack([log_product(a, B) for a in A]))
 
 
 @pytest.mark.full
