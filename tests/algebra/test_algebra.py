@@ -17,14 +17,7 @@ from hypothesis import strategies as st
 import semiring as sr
 from semiring.algebra import Domain, Operation, Semiring
 from semiring.algebra.expressions import Expression, parse
-from semiring.errors import (
-    AlgebraError,
-    DivergenceError,
-    DTypeError,
-    ExpressionError,
-    IntegerOverflowError,
-    ShapeError,
-)
+from semiring.errors import AlgebraError, DivergenceError, DTypeError, ExpressionError, IntegerOverflowError, ShapeError
 
 INF = math.inf
 

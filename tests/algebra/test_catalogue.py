@@ -162,9 +162,6 @@ def test_log_plus_is_stable():
     assert sr.log_plus.star(-40.0) == pytest.approx(math.exp(-40), rel=1e-12)
 
 
-# ---------------------------------------------------------------------------------------------------------- names
-
-
 def test_names_and_aliases_are_found():
     for name in NAMES:
         assert sr.as_semiring(name) is sr.CATALOGUE[name]

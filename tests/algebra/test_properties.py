@@ -74,9 +74,6 @@ def operands(draw, semiring, dtype, entries=None):
     )
 
 
-# --------------------------------------------------------------------------------------------------------- products
-
-
 @pytest.mark.full
 @pytest.mark.parametrize(("name", "dtype"), PRODUCTS)
 def test_the_product_is_its_definition(name, dtype):
@@ -142,10 +139,7 @@ def test_gemm_is_its_formula(name, dtype):
         C = data.draw(matrices(semiring, dtype, (A.shape[0], B.shape[1])))
         left, right = (A.T if transpose_a else A), (B.T if transpose_b else B)
         D = blas.gemm(
-            *(left, right, C, semiring),
-            alpha=typed(alpha),
-            beta=typed(beta),
-            transpose=(transpose_a, transpose_b),
+            *(left, right, C, semiring), alpha=typed(alpha), beta=typed(beta), transpose=(transpose_a, transpose_b)
         )
         scaled = semiring.mul(np.full(A.shape, alpha, dtype), A)
         total = np.full(C.shape, semiring.zero_for(dtype))
@@ -178,9 +172,6 @@ def test_a_witness_attains_its_entry_and_none_before_it_does(name, dtype):
         np.testing.assert_array_equal(W, first)
 
     check()
-
-
-# --------------------------------------------------------------------------------------------------------- closures
 
 
 @pytest.mark.parametrize(("name", "dtype"), SOME_CLOSED)
@@ -284,13 +275,9 @@ def test_the_methods_named_here_are_those_that_exist():
     assert here == set(METHODS)
 
 
-# ------------------------------------------------------------------------------------------------------------ paths
-
-
 @pytest.mark.full
 @pytest.mark.parametrize(
-    "name",
-    full(lambda name: name == "min_plus", [name for name in EVERY if EVERY[name].selective]),
+    "name", full(lambda name: name == "min_plus", [name for name in EVERY if EVERY[name].selective])
 )
 def test_best_paths_are_certified(name):
     """Predecessors form trees and paths weigh what the matrix says, in every semiring that chooses without rounding."""

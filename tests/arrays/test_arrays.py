@@ -20,9 +20,6 @@ from semiring.threads import get_threads, set_threads, threads
 INF = np.inf
 
 
-# ------------------------------------------------------------------------------------------------- NumPy and lists
-
-
 def test_arrays_of_the_right_dtype_are_not_copied():
     A = np.zeros((3, 4), np.float32)
     for view in (A, A.T, A[::-1, ::2], A[:0]):
@@ -141,9 +138,6 @@ def test_output():
         as_output(out, (2, 3), np.dtype(float))
 
 
-# ------------------------------------------------------------------------------------------------- SciPy and pandas
-
-
 @pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_array, sp.coo_array, sp.lil_array, sp.csr_matrix, sp.dok_array])
 def test_sparse_matrices(kind, rng):
     dense = rng.integers(1, 9, (6, 7)).astype(np.float32)
@@ -177,9 +171,6 @@ def test_frames(rng):
     assert (found.dtype, found.tolist()) == (np.int32, [[1, 3], [2, 4]])
     assert sr.matmul(frame, frame.to_numpy()).to_numpy().tolist() == [[2, 4], [3, 5]]
     assert sr.matmul(frame, pd.Series([1.0, 2.0])).tolist() == [2, 3]
-
-
-# ------------------------------------------------------------------------------------------------- other libraries
 
 
 class Foreign:
@@ -266,9 +257,6 @@ for dtype in (np.int32, np.bool_):
     assert isinstance(D, kind) and D.dtype == B.dtype, (type(D), D.dtype)
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
-
-
-# ------------------------------------------------------------------------------------------------- threads
 
 
 @pytest.fixture

@@ -211,8 +211,6 @@ def test_entry_by_entry():
         A & 1
 
 
-# ------------------------------------------------------------------------------------------------- expressions
-
 FORMS = {
     "min(x, y)": lambda x, y: x and y,
     "max(x, y)": lambda x, y: x or y,

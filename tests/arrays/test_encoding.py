@@ -28,9 +28,6 @@ INTEGERS = ("int16", "int32", "int64")
 TOP = {"int16": 2**15 - 1, "int32": 2**31 - 1, "int64": 2**63 - 1}
 
 
-# ------------------------------------------------------------------------------------------------- the look at the data
-
-
 @pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float32"), ("max_plus", "int32"), ("max_min", "float64")])
 def test_several_threads_see_what_one_sees(monkeypatch, rng, name, dtype):
     monkeypatch.setattr(entries, "_THREADED_BYTES", 0)
@@ -171,9 +168,6 @@ def test_what_cannot_be_wrong_is_not_read():
         assert check_entries(np.zeros(3, dtype).view(Unreadable), semiring).nonnegative
 
 
-# ------------------------------------------------------------------------------------------------- conversion of dtypes
-
-
 def test_no_path_survives_a_change_of_dtype():
     for narrow, wide in (("int16", "int32"), ("int16", "int64"), ("int32", "int64")):
         A = np.array([TOP[narrow], 5, -TOP[narrow] - 1], narrow)
@@ -193,9 +187,6 @@ def test_conversion_loses_no_number():
     for values, dtype in (([1.5], "int32"), ([40_000], "int16"), ([np.nan], "int32"), ([-np.inf], "int32")):
         with pytest.raises(DTypeError, match=rf"A\[0\] is {values[0]}, which {dtype} does not hold"):
             convert(np.array(values), sr.min_plus, dtype)
-
-
-# --------------------------------------------------------------------------------------------- integers with "no path"
 
 
 def test_the_inner_zero_is_half_the_range():

@@ -74,10 +74,7 @@ WRONG = [
     (lambda: exchange("csr", data=np.zeros((4, 1))), r"A\.data is \(4, 1\), and an array of 1 dimensions"),
     (lambda: exchange("bsr", data=np.zeros((4, 2, 2))), r"A\.data has blocks of 2 × 2, which do not divide 3 × 3"),
     (lambda: exchange("coo", data=np.zeros(3)), r"A\.row has 4 entries, and A\.data has 3"),
-    (
-        lambda: exchange("dia", offsets=np.zeros(7, np.int32)),
-        r"A\.data has 3 diagonals, and A\.offsets has 7 entries",
-    ),
+    (lambda: exchange("dia", offsets=np.zeros(7, np.int32)), r"A\.data has 3 diagonals, and A\.offsets has 7 entries"),
     (lambda: exchange("lil", rows=np.zeros(2, object)), r"A has 3 rows, A\.rows has 2 and A\.data has 3"),
     (lambda: sp.coo_array(np.ones(3)), "A is a sparse array of 1 dimensions: only matrices"),
 ]
@@ -235,9 +232,6 @@ def test_sparse_matrices_too_large_for_what_is_asked():
     for call in (*calls, lambda A: sr.shortest_paths(A, sources=[0])):
         with pytest.raises(TooLargeError):
             call(huge)
-
-
-# ------------------------------------------------------------------------------------------------- truth values
 
 
 def reachable(x):

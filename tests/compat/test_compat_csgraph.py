@@ -23,8 +23,6 @@ from semiring.testing import height_difference_grid
 NAMES = ("floyd_warshall", "johnson", "shortest_path")
 inf, nan = np.inf, np.nan
 
-# ------------------------------------------------------------------------------------------------ SciPy's own tests
-
 #: Tests of SciPy's module that call none of our functions: they are about these, which are SciPy's own here too.
 OF_OTHER_FUNCTIONS = {
     "dijkstra": {
@@ -75,9 +73,6 @@ def test_no_name_of_the_list_is_stale():
 globals().update({name: function for name, function in vars(suite).items() if name.startswith("test_")})
 
 
-# ----------------------------------------------------------------------------------------------------- a drop-in
-
-
 def test_every_name_of_csgraph_is_there():
     assert set(theirs.__all__) == set(ours.__all__)
     for name in theirs.__all__:
@@ -94,9 +89,6 @@ def test_signatures_are_those_of_scipy(name):
         return [(p.name, p.default, p.kind) for p in signature(function).parameters.values()]
 
     assert shape(getattr(ours, name)) == shape(getattr(theirs, name))
-
-
-# --------------------------------------------------------------------------------------------- SciPy as the oracle
 
 
 NULLS = [0.0, 0.0, 0.0, -0.0, inf, -inf, nan, 5e-324, 1e-8, -1e-9]
@@ -276,9 +268,6 @@ def indices_of(draw, n):
 @pytest.fixture
 def monkeypatch_context(monkeypatch):
     return monkeypatch.context
-
-
-# --------------------------------------------------------------------------------- where SciPy's rounding goes wrong
 
 
 @pytest.mark.full

@@ -170,9 +170,6 @@ def test_updates_by_name_and_what_they_refuse():
         assert set(getattr(caught.value, "names", "abc")) == {"a", "b", "c"}
 
 
-# ------------------------------------------------------------------------------------------------------------- rows
-
-
 def reduce_rows(D, zero, name, argument=None):
     """Reduce by the definition, row by row."""
     n, out = len(D), []

@@ -18,8 +18,6 @@ from semiring.autodiff.rules import derivative, factors, key_of, rule_of, semiri
 from semiring.autodiff.scaled_products import scaled_product
 from semiring.errors import AlgebraError
 
-# --------------------------------------------------------------------------------------------------------- derivatives
-
 SMOOTH = [
     *("x + y", "x - y", "y - x", "x * y", "x / y", "y / x", "-x", "x * x * y", "exp(x * y)", "expm1(x) * y"),
     *("log(x + y)", "log1p(x * y)", "sqrt(x * y)", "(x * y) / (x * y + (1 - x) * (1 - y))", "3 * x - 1 / (2 + y)"),
@@ -77,9 +75,6 @@ def test_bit_operations_have_no_derivative():
         derivative(parse("x ^ y", ("x", "y")), "y")
 
 
-# --------------------------------------------------------------------------------------------------------------- rules
-
-
 @pytest.mark.parametrize("semiring", sr.CATALOGUE.values(), ids=str)
 def test_each_semiring_of_the_catalogue_has_a_rule_or_says_why_not(semiring):
     if semiring.name in ("boolean", "xor_and"):
@@ -110,9 +105,6 @@ def test_a_key_holds_the_definition_of_another_semiring(monkeypatch):
     assert [semiring_of(key) for key in keys] == [own, starry]
     monkeypatch.setattr("semiring.autodiff.rules._custom_semirings", {})  # another process
     assert [semiring_of(key) for key in keys] == [own, starry]
-
-
-# ----------------------------------------------------------------------------------------------------- scaled products
 
 
 def expected_product(X, alpha, Y, beta, gamma):
@@ -160,9 +152,6 @@ def test_scaled_products_of_stacks_of_nothing_and_of_float32(rng):
     for m, k, n in [(0, 3, 2), (2, 0, 3), (2, 3, 0)]:
         A, B, C = np.ones((m, k)), np.ones((k, n)), np.ones((m, n))
         np.testing.assert_array_equal(scaled_product(A, A, B, B, C), np.zeros((m, n)))
-
-
-# --------------------------------------------------------------------------------------------------------------- trees
 
 
 def random_trees(rng, rows, n, deepest=False):
@@ -220,9 +209,6 @@ def test_the_sums_are_transposes_of_each_other(n, seed):
     pred = random_trees(rng, n, n)
     c, x, g = (rng.integers(-3, 4, (n, n)).astype(np.float64) for _ in range(3))
     assert np.vdot(g, sums_down(c, x, pred)) == np.vdot(sums_up(c, g, pred), x)  # small integers: exact
-
-
-# ------------------------------------------------------------------------------------------- the table of primitives
 
 
 def test_a_selective_semiring_records_what_it_selects():

@@ -73,9 +73,7 @@ def test_first_and_second_derivatives_by_finite_differences(semiring, rng):
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    "semiring",
-    full(lambda semiring: semiring == OWN, ["min_plus", "log_plus", "plus_times", OWN]),
-    ids=str,
+    "semiring", full(lambda semiring: semiring == OWN, ["min_plus", "log_plus", "plus_times", OWN]), ids=str
 )
 def test_under_jit_and_vmap_and_grad_of_each_other(semiring, rng):
     name = semiring if isinstance(semiring, str) else "max_times"

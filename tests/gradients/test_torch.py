@@ -319,9 +319,7 @@ def step(A, B, Q, semiring):
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    "semiring",
-    full(lambda semiring: semiring == "log_plus", ["min_plus", "log_plus", "plus_times", GADGET]),
-    ids=str,
+    "semiring", full(lambda semiring: semiring == "log_plus", ["min_plus", "log_plus", "plus_times", GADGET]), ids=str
 )
 def test_the_compiler_finds_one_graph(semiring, rng):
     if semiring is GADGET:

@@ -1227,10 +1227,7 @@ def test_the_help_lists_every_name_of_a_semiring(run, towns):
     [
         (["closure", "towns.csv", "-o", "towns.csv"], "towns.csv is the input: name another file for --output"),
         (["closure", "towns.csv", "-o", "./link.csv"], "link.csv is the input"),
-        (
-            ["paths", "towns.csv", "--predecessors", "towns.csv"],
-            "the input: name another file for --predecessors",
-        ),
+        (["paths", "towns.csv", "--predecessors", "towns.csv"], "the input: name another file for --predecessors"),
         (["paths", "A.npy", "-o", "A.npy"], "A.npy is the input"),
         (["paths", "A.npy", "--predecessors", "A.npy"], "A.npy is the input"),
         (["paths", "towns.csv", "--positions", "p.csv", "-o", "p.csv"], "p.csv is also given for --positions"),

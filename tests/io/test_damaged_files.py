@@ -25,8 +25,6 @@ PROGRAM = Path(__file__).parents[1] / "support" / "damaged_files.py"
 KINDS = ["npy", "npz", "mtx", "gr", "json", "csv", "tsv", "txt", "csv.gz", "mtx.gz", "graphml", "gml", "positions"]
 BIG = 2**53 + 1  # no float64
 
-# ------------------------------------------------------------------------------------------------- thousands of files
-
 
 def survives(kind, count, seed, folder):
     """Read so many damaged files in a child process, which must end, without a failure."""
@@ -58,9 +56,6 @@ def test_readers_survive_damaged_files(kind, tmp_path):
 @pytest.mark.parametrize("kind", [*KINDS, "gr.gz", "json.gz"])
 def test_readers_survive_three_thousand_damaged_files(kind, tmp_path):
     survives(kind, 3_000, 1, tmp_path)
-
-
-# ------------------------------------------------------------------------------------------------- .npy and .npz
 
 
 def npy(array):
@@ -163,9 +158,6 @@ def test_a_sparse_file_of_any_format_reads_back(tmp_path):
         assert sr.read(tmp_path / "A.npz").matrix.tolist() == [[INF, 2, INF], [INF, INF, 3], [1, INF, INF]]
 
 
-# ------------------------------------------------------------------------------------------------- Matrix Market
-
-
 @pytest.mark.parametrize(
     ("header", "line", "message"),
     [
@@ -182,9 +174,6 @@ def test_a_sparse_file_of_any_format_reads_back(tmp_path):
 )
 def test_lines_of_matrix_market_files_are_read_to_their_end(header, line, message, tmp_path):
     check_refused(tmp_path, "A.mtx", f"%%MatrixMarket matrix {header} general\n% comment\n2 2 1\n{line}\n", message)
-
-
-# ------------------------------------------------------------------------------------------------- numbers
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -235,9 +224,6 @@ def test_an_integer_beside_floats_keeps_its_value(tmp_path):
         sr.as_network(graph)
 
 
-# ------------------------------------------------------------------------------------------------- JSON
-
-
 def node_link(weights=(1.0,), **attributes):
     nodes = [{"id": vertex} for vertex in range(len(weights) + 1)]
     edges = [{"source": i, "target": i + 1, "weight": weight} for i, weight in enumerate(weights)]
@@ -279,9 +265,6 @@ def test_ids_that_are_nested_too_deeply(tmp_path):
                 assert len(sr.read(tmp_path / "A.json").names) == 1
             except FormatError as error:
                 assert "nested too deeply" in str(error)  # noqa: PT017
-
-
-# ------------------------------------------------------------------------------------------------- sizes and times
 
 
 def test_an_archive_of_a_huge_matrix_takes_no_memory(tmp_path):

@@ -75,9 +75,6 @@ def test_views_of_undirected_graphs_go_both_ways():
         assert sr.as_network(view).matrix[1, 0] == sr.as_network(view).matrix[0, 1] < INF
 
 
-# ------------------------------------------------------------------------------------------- weights and names
-
-
 def test_a_list_of_weights_has_one_for_each_edge():
     flows = igraph.Graph(3, [(0, 1), (1, 2), (0, 2)], directed=True, edge_attrs={"w": [4.0, 6.0, 11.0]})
     lines = rx.PyDiGraph()
@@ -117,8 +114,6 @@ def test_names_that_mean_two_vertices_are_refused():
 def test_titles_with_a_kind_of_vertex(titles):
     assert sr.as_network(pd.DataFrame([["a", "b", 3.0]], columns=[*titles, "km"])).matrix[0, 1] == 3
 
-
-# ------------------------------------------------------------------------------------------- truth values
 
 EDGES = np.array([[False, True, False], [False, False, True], [False, False, False]])
 HOPS = np.where(EDGES, 1.0, INF)
@@ -173,9 +168,6 @@ def test_a_column_of_truth_values_is_a_weight_if_it_is_named():
         assert sr.shortest_paths(given, weight="oneway").distance("b", "c") == INF
 
 
-# ------------------------------------------------------------------------------------------- sparse tensors
-
-
 @pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr", "to_sparse_csc"])
 def test_sparse_tensors_list_edges(layout):
     torch = pytest.importorskip("torch")
@@ -190,9 +182,6 @@ def test_sparse_tensors_list_edges(layout):
     assert sr.matmul(tensor, tensor)[0, 1] == 3
     with pytest.raises(ShapeError, match="only matrices are accepted"):
         sr.closure(torch.ones(2, 2, 2).to_sparse())
-
-
-# ------------------------------------------------------------------------------------------- messages
 
 
 def test_messages_quote_arguments_escaped_and_shortened():

@@ -79,9 +79,6 @@ def test_errors_of_files_are_those_of_read(frame, tmp_path):
         sr.shortest_paths(tmp_path / "cycle.csv")
 
 
-# ------------------------------------------------------------------------------------------- stored sparsely
-
-
 @pytest.mark.parametrize("semiring", ["min_plus", "max_min", "plus_times", "boolean"])
 @pytest.mark.parametrize("directed", [None, False])
 def test_a_sparse_network_is_the_dense_one(frame, tmp_path, semiring, directed):
@@ -124,9 +121,6 @@ def test_a_header_of_more_vertices_than_are_numbered(tmp_path, size, text):
     path.write_text(text.format(n=size))
     with pytest.raises(TooLargeError, match="vertices"):
         sr.read(path)
-
-
-# ------------------------------------------------------------------------------------------- closures of files
 
 
 @pytest.fixture

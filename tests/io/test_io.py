@@ -176,8 +176,7 @@ SPOILT_TWICE = np.array([0x15AE43FD], np.uint32).view(np.float32)[0]  # its text
 
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize(
-    "semiring",
-    ["min_plus", "max_plus", "max_min", "min_max", "plus_times", "max_times", "lukasiewicz", "log_plus"],
+    "semiring", ["min_plus", "max_plus", "max_min", "min_max", "plus_times", "max_times", "lukasiewicz", "log_plus"]
 )
 @pytest.mark.parametrize("ending", ALL)
 def test_every_float_comes_back_bit_for_bit(tmp_path, ending, semiring, dtype):

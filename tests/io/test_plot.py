@@ -173,9 +173,6 @@ def test_without_networkx_the_extra_is_named(monkeypatch):
     assert plot.plot_network(Network(chain(2), positions=positions)).axes
 
 
-# --------------------------------------------------------------------------------------------------------- layouts
-
-
 @pytest.mark.parametrize(
     "graph",
     [nx.path_graph(30), nx.grid_2d_graph(6, 8), nx.cycle_graph(25), nx.balanced_tree(2, 5)],

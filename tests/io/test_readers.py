@@ -30,8 +30,6 @@ def edges_of(network):
 
 EXPECTED = {("Ulm", "Köln"): 7, ("Köln", "Jena"): 2.5}
 
-# ------------------------------------------------------------------------------------------- sources
-
 
 def test_open_files_streams_and_bytes_are_read(tmp_path):
     path = tmp_path / "x.csv"
@@ -66,9 +64,6 @@ def test_text_of_other_encodings(tmp_path, encoding):
             read(tmp_path, EDGES, encoding="latin-99")
         with pytest.raises(FormatError, match="encoding= is for"):
             read(tmp_path, "x", "x.mtx", encoding=encoding)
-
-
-# ------------------------------------------------------------------------------------------- edge lists
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "txt", "edges", "edgelist"])
@@ -108,9 +103,6 @@ def test_lines_and_contents_that_are_too_long(tmp_path):
             read(tmp_path, content, name)
 
 
-# ------------------------------------------------------------------------------------------- graph files
-
-
 def test_the_older_json_of_d3(tmp_path):
     text = '{"nodes":[{"name":"%s","group":1},{"name":"b"},{"name":"c"}],"links":[{"source":1,"target":0,"value":8}]}'
     assert edges_of(read(tmp_path, text % "a", "x.json")) == {("a", "b"): 8, ("b", "a"): 8}
@@ -140,9 +132,6 @@ def test_files_that_networkx_reads(tmp_path, ending, kind):
     assert sr.shortest_paths(tmp_path / f"x.{ending}", weight="weight").distance("a", "c") == 6.5
     with pytest.raises(FormatError, match="NetworkX cannot read it"):
         read(tmp_path, "no graph <", f"y.{ending.removesuffix('.gz')}")
-
-
-# ------------------------------------------------------------------------------------------- arrays and matrices
 
 
 @pytest.mark.parametrize("function", [sr.read, sr.closure, sr.shortest_paths, sr.factor, sr.condensation])

@@ -304,8 +304,7 @@ def test_gemm_keeps_the_order_of_the_factors():
         sr.blas.gemm(A, B, C, uneven, alpha=alpha, beta=beta), np.maximum(candidates, mul(beta, C))
     )
     np.testing.assert_array_equal(
-        sr.blas.gemm(A, B, None, uneven, transpose=(True, True)),
-        mul(A.T[:, :, None], B.T[None]).max(axis=1),
+        sr.blas.gemm(A, B, None, uneven, transpose=(True, True)), mul(A.T[:, :, None], B.T[None]).max(axis=1)
     )
 
 

@@ -245,8 +245,7 @@ LIBRARIES = ("semiring.torch", "semiring.jax")
 
 
 @pytest.mark.parametrize(
-    "name",
-    quick(lambda name: name not in COMPILING and not name.startswith(LIBRARIES), modules_with_examples()),
+    "name", quick(lambda name: name not in COMPILING and not name.startswith(LIBRARIES), modules_with_examples())
 )
 def test_docstring_examples_run(name):
     skip_without(re.findall(r"^semiring\.(torch|jax)\b", name))

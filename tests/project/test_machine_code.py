@@ -98,6 +98,6 @@ second:
 end:
 """
     assert [line.strip() for line in steady_loop(text).splitlines()] == [
-        *("second:", "add a, b", "mul a, b", "mul a, b", "jne second"),
+        *("second:", "add a, b", "mul a, b", "mul a, b", "jne second")
     ]
     assert steady_loop("add a, b\nret") == "add a, b\nret"

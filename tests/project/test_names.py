@@ -73,8 +73,6 @@ def test(monkeypatch):
     ]
 
 
-# ------------------------------------------------------------------------------------------------- names in the text
-
 FOLDERS = ("semiring", "_semiring_networkx", "benchmarks", "tools", "tests", "docs")
 FILES = [
     Path(folder, name)

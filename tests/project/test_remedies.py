@@ -17,13 +17,7 @@ from scipy.sparse import csr_array
 
 import semiring as sr
 from semiring import terminal
-from semiring.errors import (
-    AlgebraError,
-    DTypeError,
-    MissingExtraError,
-    NegativeCycleError,
-    PositiveCycleError,
-)
+from semiring.errors import AlgebraError, DTypeError, MissingExtraError, NegativeCycleError, PositiveCycleError
 from semiring.logs import Compilation
 
 INF = np.inf
@@ -100,9 +94,6 @@ def test_reachability_finds_no_predecessors_unless_asked_to():
     np.testing.assert_array_equal(found.matrix, P.matrix)
     cycle = sr.transitive_closure(np.roll(np.eye(5, dtype=bool), 1, axis=1), reflexive=False)
     assert cycle.path(2, 2) == [2, 3, 4, 0, 1, 2]
-
-
-# ------------------------------------------------------------------------------------------- progress, compilations
 
 
 class Screen(io.StringIO):

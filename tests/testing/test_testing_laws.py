@@ -119,9 +119,6 @@ def test_a_tolerance_is_relative_to_the_largest_magnitude(rng):
                 check_law("add_associative", "plus_times", *operands, rtol=rtol)
 
 
-# --------------------------------------------------------------------------------------------------------- matrices
-
-
 def three(rng):
     A, B, C = (rng.integers(0, 20, (6, 6)).astype(float) for _ in "ABC")
     A[0, 3] = B[2, 2] = C[5, 1] = INF
@@ -154,9 +151,6 @@ def test_a_product_of_the_wrong_shape_is_caught(rng):
     A, B, C = three(rng)
     with pytest.raises(AssertionError, match=r"the sides are \(5, 6\) and \(6, 6\)"):
         check_matrix_law("left_neutral", "min_plus", A, B, C, matmul=lambda A, B, s: oracle_product(A, B, s)[:5])
-
-
-# --------------------------------------------------------------------------------------------------------- closures
 
 
 def test_closure_laws_hold_for_a_right_closure(rng):
