@@ -104,14 +104,72 @@ def test_closure_of_a_small_network_prints_its_matrix(run, towns):
     assert len({len(line) for line in lines[4:]}) == 1, "aligned"
 
 
-@pytest.mark.parametrize(
-    ("name", "count"), [("boolean", "9 of 16 pairs are connected"), ("xor_and", "8 of 16 pairs are true")]
-)
-def test_truths_are_counted_in_words(run, towns, name, count):
-    (towns / "square.csv").write_text("a,b\nb,d\na,c\nc,d\n")  # acyclic: with each vertex itself 4 + 4 + 1 pairs
-    code, out, _ = run("closure", "square.csv", "-s", name, "--dtype", "bool")
-    assert code == 0
-    assert out.splitlines()[1] == f"  entries  {count}"
+HOPS = "a,b,9\nb,c,4\na,c,3\n"
+SQUARE = "a,b\nb,d\na,c\nc,d\n"  # acyclic: with each vertex itself 4 + 4 + 1 pairs
+BUSES = "branch,from_bus,to_bus,x\n1,1,2,5\n2,2,3,6\n3,1,3,20\n"
+BARE = "1,1,2,5\n2,2,3,6\n3,1,3,20\n"
+BOTH_WAYS = "a,b,1\nb,a,2\nb,c,1\n"
+
+#: The text of x.csv, the words of a command, its exit code, and what it prints.
+PRINTED = [
+    (SQUARE, "closure x.csv -s boolean --dtype bool", 0, "\n  entries  9 of 16 pairs are connected\n"),
+    (SQUARE, "closure x.csv -s xor_and --dtype bool", 0, "\n  entries  8 of 16 pairs are true\n"),
+    (HOPS, "paths x.csv --kind widest --from a --to c", 0, "\na → c: capacity 4, 2 edges\n"),
+    (HOPS, "paths x.csv --kind longest --from a --to c", 0, "\na → c: length 13, 2 edges\n"),
+    (HOPS, "paths x.csv --kind shortest --from a --to c", 0, "\na → c: distance 3, 1 edge\n"),
+    (
+        "a,b,0.5\nb,c,0.5\na,c,0.2\n",
+        "paths x.csv --kind reliable --from a --to c",
+        0,
+        "\na → c: reliability 0.25, 2 edges",
+    ),
+    ("a,a,5\n", "paths x.csv --from a --to a --plot one.png", 0, "a → a: distance 0, 0 edges"),
+    ("a,a,5\n", "paths x.csv --from a --to a -o d.npy", 0, "reachable  0 of 0 pairs"),
+    # edges that are left out
+    (HOPS, "paths x.csv --from a --to c --without a c --undirected", 0, "x without a ↔ c: "),
+    (BOTH_WAYS, "paths x.csv --from b --to c --without a b --without b a", 0, "x without a → b, b → a: "),
+    (BOTH_WAYS, "paths x.csv --from b --to a --without a b", 0, "\nb → a: distance 2, 1 edge\n"),
+    (BOTH_WAYS, "paths x.csv --from b --to a --without a b -o d.npy", 0, "\nb → a: distance 2, 1 edge\n"),
+    (BOTH_WAYS, "paths x.csv --from a --to b --without a b", 1, "no path leads from a to b"),
+    (BOTH_WAYS, "paths x.csv --from a --to b --without a b -o d.npy", 1, "no path leads from a to b"),
+    (BOTH_WAYS, "paths x.csv --from a --without c a", 2, "no edge leads from c to a"),
+    (BOTH_WAYS, "paths x.csv --from a --without c a -o d.npy", 2, "no edge leads from c to a"),
+    # columns
+    (BUSES, "paths x.csv --weight x --from 1 --to 3", 2, "titled like no source"),
+    (BUSES, "paths x.csv --weight x --from 1 --to 3", 2, "--columns SOURCE TARGET"),
+    (BUSES, "paths x.csv --columns from_bus to_bus --weight x --from 1 --to 3", 0, "\n1 → 3: distance 11 x, 2 edges\n"),
+    (BARE, "paths x.csv --no-header --columns 2 3 --weight 4 --from 1 --to 3", 0, "\n1 → 3: distance 11, 2 edges\n"),
+    (BARE, "paths x.csv", 2, "pass --no-header, --columns 1 2, --weight 3"),
+    # encodings and decimal commas
+    (b"Ulm;K\xf6ln;3,5\n", "paths x.csv --encoding latin-1 --decimal , --from Ulm", 0, "Köln  3.5"),
+    (b"Ulm;K\xf6ln;3,5\n", "paths x.csv", 2, "pass --encoding latin-1"),
+    ("Ulm;Bonn;3,5\n", "paths x.csv", 2, "pass --decimal ,"),
+    # rankings
+    ("S,A,1\nA,T,1\nS,B,1\n", "paths x.csv --kind widest --dtype bool --from S", 0, "\n  A  yes\n  T  yes\n  B  yes\n"),
+    (
+        "S,A,10\nA,T,7\nS,B,200\n",
+        "paths x.csv --kind widest --dtype uint8 --from S",
+        0,
+        "\n  B  200\n  A   10\n  T    7\n",
+    ),
+    (
+        "S,A,10\nA,T,7\n",
+        "paths x.csv --kind widest --dtype bool --from S",
+        2,
+        "x.csv:1: 10 is not a truth value, 0 or 1",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "words", "code", "printed"), PRINTED, ids=map(str, range(len(PRINTED))))
+def test_what_a_command_prints(run, towns, text, words, code, printed):
+    (towns / "x.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
+    if code == 2:
+        assert printed in failure(run, *shlex.split(words))
+        return
+    found, out, err = run(*shlex.split(words))
+    assert (found, printed in f"\n{out}") == (code, True), out
+    assert not err.startswith("semiring: error")
 
 
 def test_reachability_of_edges_that_are_listed_takes_bits(run, towns):
@@ -285,22 +343,6 @@ def test_summary_facts(run, towns):
 
 
 @pytest.mark.parametrize(
-    ("kind", "text", "headline"),
-    [
-        ("widest", "a,b,9\nb,c,4\na,c,3\n", "a → c: capacity 4, 2 edges"),
-        ("reliable", "a,b,0.5\nb,c,0.5\na,c,0.2\n", "a → c: reliability 0.25, 2 edges"),
-        ("longest", "a,b,9\nb,c,4\na,c,3\n", "a → c: length 13, 2 edges"),
-        ("shortest", "a,b,9\nb,c,4\na,c,3\n", "a → c: distance 3, 1 edge"),
-    ],
-)
-def test_kinds(run, towns, kind, text, headline):
-    (towns / "k.csv").write_text(text)
-    code, out, _ = run("paths", "k.csv", "--kind", kind, "--from", "a", "--to", "c")
-    assert code == 0
-    assert headline in out.splitlines()
-
-
-@pytest.mark.parametrize(
     "form", quick(lambda form: form == "csv", full(lambda form: form != "gr", ["csv", "gr", "mtx"]))
 )
 def test_from_and_to_make_no_matrix_of_all_pairs(run, towns, form):
@@ -352,16 +394,6 @@ def test_an_undirected_edge_goes_in_both_directions(run, towns, name, arguments)
             assert f"{ends[0]} → {ends[1]}: distance {distance}, {edges}" in out
     twice = run(*asked, "--without", a, b, "--without", b, a, "--without", a, b)
     assert twice == run(*asked, "--without", a, b)
-
-
-@pytest.mark.parametrize("arguments", [[], ["-o", "d.npy"]], ids=["edges", "a matrix"])
-def test_without_a_directed_edge_the_other_direction_stays(run, towns, arguments):
-    (towns / "g.csv").write_text("a,b,1\nb,a,2\nb,c,1\n")
-    code, out, _ = run("paths", "g.csv", "--from", "b", "--to", "a", "--without", "a", "b", *arguments)
-    assert (code, out.splitlines()[2]) == (0, "b → a: distance 2, 1 edge")
-    assert run("paths", "g.csv", "--from", "a", "--to", "b", "--without", "a", "b", *arguments)[0] == 1
-    message = failure(run, "paths", "g.csv", "--from", "a", "--without", "c", "a", *arguments)
-    assert message.startswith("no edge leads from c to a")
 
 
 @pytest.mark.full
@@ -617,18 +649,6 @@ def test_a_mistyped_weight_in_the_first_line(run, towns):
         assert (code, out.splitlines()[0]) == (0, "net: 2 vertices, 1 edge, min_plus float64")
 
 
-@pytest.mark.parametrize(
-    ("words", "headline"),
-    [
-        ("--from Köln --to Mainz --without Köln Trier --without Aachen Köln", "without Köln → Trier, Aachen → Köln"),
-        ("--undirected --from Köln --without Köln Bonn", "without Köln ↔ Bonn"),
-    ],
-)
-def test_edges_that_are_left_out_are_listed(run, towns, words, headline):
-    code, out, _ = run("paths", "towns.csv", *words.split())
-    assert (code, out.partition(": ")[0]) == (0, f"towns {headline}")
-
-
 def test_the_size_of_a_large_file_is_told_before_it_is_written(run, towns, monkeypatch):
     monkeypatch.setattr("semiring.cli.common._LARGE", 200)
     for name, more in (("d.csv", r", \d+ entries; .npy takes 0.0 GB"), ("d.npy", "")):
@@ -771,14 +791,6 @@ def test_the_empty_network(run, towns, text):
         assert "semiring: note: e holds no edges and no vertices: is it the right file?" in err
         assert out.startswith("e: 0 vertices, 0 edges")
         assert np.load("e.npy").shape == (0, 0)
-
-
-def test_one_vertex(run, towns):
-    (towns / "one.csv").write_text("a,a,5\n")
-    code, out, _ = run("paths", "one.csv", "--from", "a", "--to", "a", "--plot", "one.png")
-    assert code == 0
-    assert "a → a: distance 0, 0 edges" in out
-    assert "reachable  0 of 0 pairs" in out
 
 
 def test_an_interrupt_is_130(run, towns, monkeypatch):
@@ -1176,35 +1188,6 @@ def test_weights_that_are_no_probabilities_are_refused(run, towns):
     assert "not a number" in failure(run, *words)
 
 
-def test_rankings_of_truths_and_bytes(run, towns):
-    (towns / "w.csv").write_text("from,to,gbit\nS,A,1\nA,T,1\nS,B,1\n")
-    code, out, err = run("paths", "w.csv", "--kind", "widest", "--dtype", "bool", "--from", "S")
-    assert (code, err) == (0, "")
-    assert [line.split()[:2] for line in out.splitlines()[3:]] == [["A", "yes"], ["T", "yes"], ["B", "yes"]]
-    (towns / "w.csv").write_text("from,to,gbit\nS,A,10\nA,T,7\nS,B,200\n")
-    code, out, err = run("paths", "w.csv", "--kind", "widest", "--dtype", "uint8", "--from", "S")
-    assert (code, err) == (0, "")
-    assert [line.split()[:2] for line in out.splitlines()[3:]] == [["B", "200"], ["A", "10"], ["T", "7"]]
-    refused = failure(run, "paths", "w.csv", "--kind", "widest", "--dtype", "bool", "--from", "S")
-    assert "w.csv:2: 10 is not a truth value, 0 or 1" in refused
-
-
-def test_columns_of_the_command(run, towns):
-    (towns / "bus.csv").write_text("branch,from_bus,to_bus,x\n1,1,2,5\n2,2,3,6\n3,1,3,20\n")
-    message = failure(run, "paths", "bus.csv", "--weight", "x", "--from", "1", "--to", "3")
-    assert "are titled like no source" in message
-    assert "--columns SOURCE TARGET" in message
-    code, out, _ = run(
-        "paths", "bus.csv", "--columns", "from_bus", "to_bus", "--weight", "x", "--from", "1", "--to", "3"
-    )
-    assert (code, out.splitlines()[2]) == (0, "1 → 3: distance 11 x, 2 edges")
-    (towns / "bus.csv").write_text("1,1,2,5\n2,2,3,6\n3,1,3,20\n")
-    numbered = ["--no-header", "--columns", "2", "3", "--weight", "4"]
-    code, out, _ = run("paths", "bus.csv", *numbered, "--from", "1", "--to", "3")
-    assert (code, out.splitlines()[2]) == (0, "1 → 3: distance 11, 2 edges")
-    assert "pass --no-header, --columns 1 2, --weight 3" in failure(run, "paths", "bus.csv")
-
-
 def test_advice_about_dtypes_and_methods_names_options_of_the_command(run, towns):
     message = failure(run, "closure", "towns.csv", "--dtype", "uint8")
     assert re.search(r"not defined on uint8.*float32, .*--dtype.*int16", message)
@@ -1290,13 +1273,3 @@ def test_one_process_of_mpiexec_prints_paths(run, towns, monkeypatch):
         monkeypatch.setenv("OMPI_COMM_WORLD_RANK", rank)
         code, out, _ = run("paths", "us-flights", "--from", "ADK", "--to", "STX")
         assert (code, bool(out)) == (0, printed)
-
-
-def test_encodings_and_decimal_commas_of_the_command(run, towns):
-    (towns / "latin.csv").write_bytes("Ulm;Köln;3,5\n".encode("latin-1"))
-    code, out, _ = run("paths", "latin.csv", "--encoding", "latin-1", "--decimal", ",", "--from", "Ulm")
-    assert code == 0
-    assert "Köln  3.5" in out
-    assert "pass --encoding latin-1" in failure(run, "paths", "latin.csv")
-    (towns / "comma.csv").write_text("Ulm;Bonn;3,5\n")
-    assert "pass --decimal ," in failure(run, "paths", "comma.csv")
