@@ -424,6 +424,16 @@ def test_a_gain_above_one_diverges(rng, method, n):
         assert vertex == v  # the later one of the two: at the earlier, the other has not been a pivot
 
 
+@pytest.mark.parametrize("method", ["auto", "rkleene", "rkleene_plain", "blocked_floyd_warshall"])
+def test_a_pivot_without_a_star_is_named_in_every_block(method):
+    for n, vertex in ((50, 45), (300, 153), (300, 295), (700, 695)):
+        A = np.zeros((n, n))
+        A[vertex, vertex] = 1
+        with pytest.raises(DivergenceError) as caught:
+            closure(A, "plus_times", method=method)
+        assert caught.value.vertex == vertex
+
+
 def test_log_plus_diverges_at_probability_one():
     with pytest.raises(sr.errors.DivergenceError, match=r"vertex 0.* no star \(x has one where x < 0\)"):
         closure([[0.0]], "log_plus")
