@@ -1,8 +1,8 @@
 """Every undocumented part of Numba and llvmlite that this library uses.
 
 Such parts may change in any minor version of Numba. So the upper bound in pyproject.toml excludes the next version.
-`tests/cpu/test_numba_internals.py` checks that each exists, with the parameters and the behaviour that the library
-relies on. docs/maintainers.md says how to raise the bound.
+`tests/cpu/test_numba_internals.py` checks the behaviour that the library relies on. docs/maintainers.md says how to
+raise the bound.
 
 Other modules use `numba.njit`, `numba.types`, `numba.extending`, `numba.from_dtype`, `llvmlite.ir` and
 `llvmlite.binding` as documented, and no other name of these packages.
