@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 
 import pytest
-from machine_code import compile_for
+from machine_code import compile_for, needs_nvrtc
 from tiers import full
 
 import semiring as sr
@@ -17,11 +16,6 @@ from semiring.kernels.cuda.product.specification import WordFormat
 from semiring.kernels.engine import make_plan
 from tools.machine_code import disassemble, find_disassembler
 
-needs_compiler = pytest.mark.skipif(
-    any(importlib.util.find_spec(name) is None for name in ("cuda", "nvidia")),
-    reason="NVRTC is not installed: pip install cuda-bindings nvidia-cuda-nvrtc",
-)
-
 
 def call(name, *, accumulate=True, record=False):
     plan = make_plan(CATALOGUE[name], "bool", storage="bits")
@@ -29,7 +23,7 @@ def call(name, *, accumulate=True, record=False):
 
 
 @pytest.mark.full
-@needs_compiler
+@needs_nvrtc
 @pytest.mark.parametrize("slabs", full(lambda slabs: slabs == 4, [1, 2, 4]))
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize(
@@ -54,7 +48,7 @@ def test_the_product_fits_its_registers_and_uses_the_tensor_cores(slabs, parity,
     assert len(re.findall(r"\bBGMMA\.64x256x256\.AND\.POPC", text)) == 4 * slabs
 
 
-@needs_compiler
+@needs_nvrtc
 @pytest.mark.parametrize("width", [16, 32])
 def test_the_transpose_keeps_its_bits_in_registers(width):
     options = ("--std=c++17", *bit_kernels.transpose_defines(width))
@@ -115,7 +109,7 @@ def test_units_of_square_products_are_one_round():
     assert bit_kernels.unit_for(4, 32, 8, 132) == 4
 
 
-@needs_compiler
+@needs_nvrtc
 def test_an_empty_log_leaves_python_as_it_is(monkeypatch):
     """An empty log is one byte. Python shares the objects of single bytes, so writing to one changes spaces of
     f-strings."""

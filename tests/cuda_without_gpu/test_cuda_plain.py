@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from cuda_on_host import aligned_array, to_device
 
 from semiring import CATALOGUE
 from semiring.algebra.expressions import parse
@@ -112,24 +112,8 @@ def test_words_hold_their_elements(words):
 # ------------------------------------------------------------------------------------------------- layouts
 
 
-class OnHost:
-    """A NumPy array with the attributes of a CuPy array that `Placement.of` reads."""
-
-    def __init__(self, array):
-        self.shape, self.strides, self.itemsize, self.dtype = array.shape, array.strides, array.itemsize, array.dtype
-        self.data = SimpleNamespace(ptr=array.ctypes.data)
-
-
 def placement(array):
-    return Placement.of(OnHost(array))
-
-
-def aligned_array(shape, dtype):
-    """Return a C-ordered array whose first byte is a multiple of 256."""
-    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    memory = np.zeros(size + 256, np.uint8)
-    start = -memory.ctypes.data % 256
-    return memory[start : start + size].view(dtype).reshape(shape)
+    return Placement.of(to_device(array))
 
 
 FLOATS, SHORTS, HALVES = (aligned_array((64, 64), dtype) for dtype in (np.float32, np.int16, np.float16))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import collections
-import importlib.util
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-from machine_code import compile_by_cuda_12, compile_for, nvrtc_12
+from machine_code import compile_by_cuda_12, compile_for, needs_nvrtc, nvrtc_12, resources
 from tiers import full
 
 from semiring import CATALOGUE
@@ -22,23 +21,7 @@ from semiring.kernels.cuda.entries import entry_passes, entry_scan
 from semiring.kernels.engine import make_plan
 from tools.machine_code import disassemble, find_disassembler
 
-
-def has_compiler():
-    """Return whether NVRTC and its bindings are installed, both by pip."""
-    try:
-        from cuda.bindings import nvrtc
-
-        return nvrtc.nvrtcVersion()[0] == nvrtc.nvrtcResult.NVRTC_SUCCESS
-    except (ImportError, RuntimeError):
-        return False
-
-
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("cuda") is None or not has_compiler(),
-    reason="NVRTC is not installed: pip install cuda-bindings nvidia-cuda-nvrtc",
-)
-
-
+pytestmark = needs_nvrtc
 OTHERS = ("sm_80", "sm_100a")  # beside sm_90a, which the others of these tests are about
 
 
@@ -49,11 +32,7 @@ def arithmetic(name, dtype, **facts):
 def compile_kernels(file, arithmetic, defines=(), target="sm_90a"):
     """Return the machine code, and (registers, bytes of spills) of each kernel."""
     cubin, log = compile_for(target, source(file, arithmetic, defines), arithmetic.options)
-    found = re.findall(
-        r"Compiling entry function '(\w+)'.*?(\d+) bytes spill stores.*?Used (\d+) registers", log, re.DOTALL
-    )
-    assert found, log
-    return cubin, {kernel: (int(registers), int(spills)) for kernel, spills, registers in found}
+    return cubin, resources(log)
 
 
 def instructions(cubin):
@@ -174,7 +153,7 @@ def test_the_look_at_the_entries():
     """The kernels of the scan work on the bits of elements, and do not depend on the semiring."""
     text = Path(entry_scan.__file__).with_name("scan.cu").read_text("utf-8")
     _, log = compile_for("sm_90a", text, ("-std=c++17",))
-    assert len(re.findall(r"Used (\d+) registers", log)) == 8
+    assert [spills for _, spills in resources(log).values()] == [0] * 8
     assert set(re.findall(r"(\d+) bytes spill", log)) == {"0"}
 
 

@@ -6,36 +6,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from cuda_on_host import HostKernels, PreparedOnHost, needs_compiler
+from cuda_on_host import HostKernels, PreparedOnHost, aligned_array, needs_compiler, to_device
 from tiers import full
 
 from semiring.kernels.cuda.entries import entry_passes as kernels
 
 _VECTOR = "struct uint4 { unsigned x, y, z, w; };\n"
-
-
-class OnHost(np.ndarray):
-    """An array that describes its memory as CuPy does."""
-
-    class _Data:
-        def __init__(self, array):
-            self.ptr, self._array = array.ctypes.data, array
-
-        def memset_async(self, value, size):
-            assert size == self._array.nbytes
-            self._array.view(np.uint8)[...] = value
-
-    @property
-    def data(self):
-        return self._Data(self)
-
-
-def aligned_array(shape, dtype, offset=0):
-    """Return an array from an address that 16 divides, or ``offset`` elements further."""
-    dtype = np.dtype(dtype)
-    memory = np.zeros(int(np.prod(shape)) * dtype.itemsize + 16 * dtype.itemsize + 16, np.uint8)
-    start = -memory.ctypes.data % 16 + offset * dtype.itemsize
-    return memory[start : start + int(np.prod(shape)) * dtype.itemsize].view(dtype).reshape(shape).view(OnHost)
 
 
 @pytest.fixture
@@ -86,7 +62,7 @@ def launches(monkeypatch):
         return each
 
     class Cupy:
-        empty = staticmethod(lambda shape, dtype: np.full(shape, 77, dtype).view(OnHost))
+        empty = staticmethod(lambda shape, dtype: to_device(np.full(shape, 77, dtype)))
         ElementwiseKernel = staticmethod(elementwise)
         cuda = SimpleNamespace(runtime=SimpleNamespace(getDevice=lambda: 0))
 

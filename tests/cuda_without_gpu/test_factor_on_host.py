@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from cuda_on_host import HostKernels, needs_compiler
+from cuda_on_host import DeviceArray, HostKernels, needs_compiler, to_device
 from tiers import full
 
 import semiring as sr
@@ -32,17 +32,6 @@ CASES = full(
         ("log_plus", "float64"),
     ],
 )
-
-
-class DeviceArray(np.ndarray):
-    """An array that stands for one on a GPU."""
-
-    def get(self):
-        return self.view(np.ndarray).copy()
-
-
-def to_device(array):
-    return np.asarray(array).view(DeviceArray)
 
 
 @pytest.fixture(scope="module")

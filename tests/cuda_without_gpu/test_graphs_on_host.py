@@ -9,8 +9,8 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from cuda_on_host import HostKernels, needs_compiler
-from machine_code import compile_for
+from cuda_on_host import HostKernels, needs_compiler, to_device
+from machine_code import compile_for, needs_nvrtc
 
 import semiring as sr
 from semiring.kernels import cuda as folder
@@ -26,17 +26,6 @@ pytestmark = [needs_compiler, pytest.mark.full]
 @pytest.fixture(scope="module")
 def kernel_cache():
     return {}
-
-
-class DeviceArray(np.ndarray):
-    """An array that stands for one on a GPU."""
-
-    def get(self):
-        return self.view(np.ndarray).copy()
-
-
-def to_device(array):
-    return np.asarray(array).view(DeviceArray)
 
 
 class Library(ModuleType):
@@ -187,6 +176,7 @@ def test_bottlenecks(n, dtype, graphs, rng):
 
 
 @pytest.mark.parametrize(("itemsize", "kind"), [(1, 0), (2, 1), (4, 2), (8, 2)])
+@needs_nvrtc
 def test_nothing_is_spilled(itemsize, kind):
     text = f"typedef {ENTRIES[itemsize]} U;\n{SOURCE}"
     _, log = compile_for("sm_90a", text, ("-std=c++17", f"-DKIND={kind}"))

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-import re
-
 import numpy as np
 import pytest
 from cuda_on_host import HostKernels, needs_compiler
-from machine_code import compile_for
+from machine_code import compile_for, needs_nvrtc, resources
 
 from semiring.kernels.cuda.closing.kernel_text import text_of
 
-needs_nvrtc = pytest.mark.skipif(
-    any(importlib.util.find_spec(name) is None for name in ("cuda", "nvidia")),
-    reason="NVRTC is not installed: pip install cuda-bindings nvidia-cuda-nvrtc",
-)
 INF = np.inf
 
 
@@ -30,7 +23,7 @@ def text(char):
 @pytest.mark.parametrize("char", ["f", "d"])
 def test_it_compiles_with_few_spills(char):
     _, log = compile_for("sm_90a", text(char), ("--std=c++17",))
-    spilled = [int(found) for found in re.findall(r"(\d+) bytes spill stores", log)]
+    spilled = [spills for _, spills in resources(log).values()]
     assert len(spilled) == (6 if char == "f" else 4)
     assert max(spilled) < 256
 

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 from cuda_on_host import HostKernels, needs_compiler
-from machine_code import compile_for
+from machine_code import compile_for, needs_nvrtc, resources
 from tiers import full
 from trees import check, zero_of
 
@@ -275,18 +275,14 @@ def test_long_paths_and_what_is_no_closure(rng, kernels_for):
 
 
 @pytest.mark.full
+@needs_nvrtc
 @pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float32"), ("max_min", "int32"), ("max_times", "float64")])
 def test_machine_code_keeps_to_registers(name, dtype):
-    nvrtc = pytest.importorskip("cuda.bindings.nvrtc")
-    try:
-        nvrtc.nvrtcVersion()
-    except RuntimeError as error:
-        pytest.skip(f"NVRTC is not installed: {error}")
     plan = make_plan(as_semiring(name), np.dtype(dtype), nonnegative=name == "min_plus")
     arithmetic = arithmetic_of(plan)
     text = source("predecessors.cu", arithmetic, defines(tolerance_for(plan, np.ones((999, 999), dtype))))
     log = compile_for("sm_90a", text, arithmetic.options)[1]
-    registers = [int(count) for count in re.findall(r"Used (\d+) registers", log)]
+    registers = [count for count, _ in resources(log).values()]
     assert len(registers) == 7
     assert max(registers) <= 64
     assert set(re.findall(r"(\d+) bytes spill", log)) <= {"0"}

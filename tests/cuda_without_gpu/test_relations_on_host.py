@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cuda_on_host import HostKernels, needs_compiler
-from machine_code import compile_for
+from machine_code import compile_for, needs_nvrtc
 
 from semiring import pack
 from semiring.kernels.cuda import closing
@@ -99,9 +99,9 @@ def test_moved_and_filled_columns(n, kernels, rng):
         assert (whole[:, width:] == 0xA5A5A5A5).all()
 
 
+@needs_nvrtc
 @pytest.mark.parametrize("rows", [1, 2, 4, 8])
 def test_they_compile_for_a_gpu(rows):
-    pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
     _, log = compile_for("sm_90", SOURCE, ("--std=c++17", f"-DROWS={rows}"))
     assert "spill" in log
     assert " 0 bytes spill stores" in log

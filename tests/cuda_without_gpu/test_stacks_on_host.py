@@ -7,11 +7,10 @@ import sys
 from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import ClassVar
 
 import numpy as np
 import pytest
-from cuda_on_host import HostKernels, PreparedOnHost, needs_compiler
+from cuda_on_host import DeviceArray, HostKernels, PreparedOnHost, aligned_copy, needs_compiler, to_device
 from operands import entries, to_kernel_form
 from tiers import full
 
@@ -26,22 +25,11 @@ from semiring.kernels.reference import ReferenceBackend
 pytestmark = needs_compiler
 
 
-class OnHost(np.ndarray):
-    """An array whose address is where CuPy has it, and leads back to it."""
-
-    arrays_by_address: ClassVar = {}
-
-    @property
-    def data(self):
-        self.arrays_by_address[self.ctypes.data] = self.view(np.ndarray)
-        return SimpleNamespace(ptr=self.ctypes.data)
-
-
 #: Of the parameters that come with a launch: address, stage, address of the status and its first vertex.
 COMING = {
-    "first_pivots": (OnHost.arrays_by_address.get, OnHost.arrays_by_address.get, np.uint32),
-    "panels": (OnHost.arrays_by_address.get, np.int32),
-    "remainders": (OnHost.arrays_by_address.get, np.int32, OnHost.arrays_by_address.get, np.uint32),
+    "first_pivots": (DeviceArray.by_address.get, DeviceArray.by_address.get, np.uint32),
+    "panels": (DeviceArray.by_address.get, np.int32),
+    "remainders": (DeviceArray.by_address.get, np.int32, DeviceArray.by_address.get, np.uint32),
 }
 
 
@@ -70,21 +58,12 @@ def host(monkeypatch):
     monkeypatch.setattr(staged_stacks, "PreparedLaunch", prepared)
     monkeypatch.setattr(staged_stacks, "current_device", lambda: 0)
     cuda = SimpleNamespace(get_current_stream=nullcontext)
-    cupy = SimpleNamespace(cuda=cuda, full=lambda *given: np.full(*given).view(OnHost))
+    cupy = SimpleNamespace(cuda=cuda, full=lambda *given: to_device(np.full(*given)))
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     staged_stacks._launches.cache_clear()
     yield seen
     staged_stacks._launches.cache_clear()
-    OnHost.arrays_by_address.clear()
-
-
-def aligned_copy(array):
-    """Return a copy whose rows begin where 16 divides the address."""
-    memory = np.empty(array.nbytes + 16, np.uint8)
-    start = -memory.ctypes.data % 16
-    copy = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
-    copy[...] = array
-    return copy.view(OnHost)
+    DeviceArray.by_address.clear()
 
 
 def stack_of(rng, name, dtype, count, n):

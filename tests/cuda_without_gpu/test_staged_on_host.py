@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cuda_on_host import HostKernels, needs_compiler
+from cuda_on_host import HostKernels, aligned_array, needs_compiler
 from operands import entries, laid_out, nilpotent, pack_words, to_kernel_form
 from tiers import full
 
@@ -168,10 +168,8 @@ class Paper:
             sizes = (*grid, 1, 1)[:3], (*threads, 1, 1)[:3]
             assert not self.kernels.launch(name, *sizes, converted, backwards=backwards)
 
-        def empty(size):
-            memory = np.empty(size * A.itemsize + 16, np.uint8)  # vectors of 16 bytes begin at their multiples
-            start = -memory.ctypes.data % 16
-            return memory[start : start + size * A.itemsize].view(A.dtype)
+        def empty(size):  # vectors of 16 bytes begin at their multiples
+            return aligned_array(size, A.dtype).view(np.ndarray)
 
         self.kernel.launch_all(Closing(launch, A, self.kernel.tile, lambda name, threads: blocks, empty))
         return count

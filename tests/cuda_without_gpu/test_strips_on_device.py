@@ -12,7 +12,7 @@ from importlib import import_module
 import fake_cupy
 import numpy as np
 import pytest
-from strips import METHOD, make_small, rounding_matrix, same_bits
+from strips import METHOD, least_memory, make_small, rounding_matrix, same_bits
 from tiers import full
 
 import semiring as sr
@@ -49,14 +49,6 @@ def device(monkeypatch):
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "A.npy"
-
-
-def least_memory(A, name="min_plus", **options):
-    """Return the least memory of the device, as the error says."""
-    with pytest.raises(StorageError, match="too small for 32 rows") as caught:
-        sr.closure(A, name, device="cuda", memory=1, **options)
-    size, unit = str(caught.value).rsplit("takes ", 1)[1].split()
-    return int(size.replace(",", "")) * {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20}[unit]
 
 
 @pytest.mark.parametrize(("name", "dtype"), CASES)

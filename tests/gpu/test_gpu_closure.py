@@ -8,6 +8,7 @@ import threading
 import numpy as np
 import oracles
 import pytest
+from devices import assert_same
 from matrices import CASES, matrix
 from scipy import sparse
 from trees import check
@@ -24,17 +25,6 @@ pytestmark = pytest.mark.gpu
 
 SIZES = [0, 1, 2, 3, 63, 64, 65, 127, 128, 129, 257]
 METHODS = ["auto", "rkleene", "blocked_floyd_warshall", "staged", "squaring"]
-
-
-@pytest.fixture
-def cupy():
-    return pytest.importorskip("cupy")
-
-
-def assert_same(result, expected):
-    assert type(result).__module__.startswith("cupy")
-    assert result.dtype == expected.dtype
-    np.testing.assert_array_equal(result.get(), expected)
 
 
 @pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")

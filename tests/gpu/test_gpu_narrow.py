@@ -17,11 +17,6 @@ from semiring.testing import check_predecessors
 pytestmark = pytest.mark.gpu
 
 
-@pytest.fixture
-def cupy():
-    return pytest.importorskip("cupy")
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_largest_whole_number(cupy, dtype):
     for row, expected in (([1, 1.5, -0.0, 8], np.inf), ([1, 2, -7, -0.0], 7), ([np.inf, -np.inf], 0), ([0.25], np.inf)):

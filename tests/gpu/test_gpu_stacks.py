@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from devices import assert_same
 from matrices import matrix
 
 import semiring as sr
@@ -23,22 +24,11 @@ KINDS = [
 ]
 
 
-@pytest.fixture
-def cupy():
-    return pytest.importorskip("cupy")
-
-
 def stack_of(rng, count, n, name, dtype):
     """Return few matrices, repeated, each of which the CPU closes once."""
     some = [matrix(rng, n, name, dtype, density=min(1, 4 / n)) for _ in range(min(count, 3))]
     expected = [closure(A, name) for A in some]
     return tuple(np.stack([each[i % len(some)] for i in range(count)]) for each in (some, expected))
-
-
-def assert_same(result, expected):
-    assert type(result).__module__.startswith("cupy")
-    assert result.dtype == expected.dtype
-    np.testing.assert_array_equal(result.get(), expected)
 
 
 @pytest.mark.parametrize(("name", "dtype"), KINDS)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from strips import METHOD, make_small, rounding_matrix, same_bits
+from strips import METHOD, least_memory, make_small, rounding_matrix, same_bits
 
 import semiring as sr
 from semiring.out_of_core import buffer_pools, strip_layout
@@ -30,13 +30,6 @@ def small(monkeypatch):
     monkeypatch.setattr("semiring.closures.pieces._MAPPED", 1 << 14)
     # Products of so few rows are joined of several parts.
     monkeypatch.setattr(strip_layout, "DEVICE", replace(strip_layout.DEVICE, overhead=64 << 20))
-
-
-def least_memory(A, name, **options):
-    with pytest.raises(ValueError, match="too small") as caught:
-        sr.closure(A, name, **{"device": "cuda", **options}, memory=1)
-    size, unit = str(caught.value).rsplit("takes ", 1)[1].split()
-    return int(size.replace(",", "")) * {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20}[unit]
 
 
 @pytest.mark.parametrize(("name", "dtype"), CASES)

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
@@ -118,6 +119,42 @@ class HostKernels:
         self._library.races.restype = ctypes.c_longlong
         count = self._library.races(ctypes.byref(found))
         return [(race.array, race.element, bool(race.is_write), race.by, race.other) for race in found[:count]]
+
+
+class DeviceArray(np.ndarray):
+    """An array that stands for one on a GPU, and describes its memory as CuPy does."""
+
+    by_address: ClassVar = {}
+
+    @property
+    def data(self):
+        self.by_address[self.ctypes.data] = self.view(np.ndarray)
+        return SimpleNamespace(ptr=self.ctypes.data, memset_async=self._fill_bytes)
+
+    def _fill_bytes(self, value, size):
+        assert size == self.nbytes
+        self.view(np.uint8)[...] = value
+
+    def get(self):
+        return self.view(np.ndarray).copy()
+
+
+def to_device(array):
+    return np.asarray(array).view(DeviceArray)
+
+
+def aligned_array(shape, dtype, offset=0):
+    """Return an array of zeros whose address 256 divides, or that lies ``offset`` elements further."""
+    dtype, size = np.dtype(dtype), int(np.prod(shape))
+    memory = np.zeros((size + offset) * dtype.itemsize + 256, np.uint8)
+    start = -memory.ctypes.data % 256 + offset * dtype.itemsize
+    return to_device(memory[start : start + size * dtype.itemsize].view(dtype).reshape(shape))
+
+
+def aligned_copy(array):
+    copy = aligned_array(array.shape, array.dtype)
+    copy[...] = array
+    return copy
 
 
 def _extent(array):

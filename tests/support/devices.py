@@ -56,3 +56,10 @@ def move_to_device(array: np.ndarray, memory: dict[int, tuple[Any, Any]]) -> Any
         memory[low] = host, cupy.asarray(host)
     pointer = memory[low][1].data + (array.ctypes.data - low)
     return cupy.ndarray(array.shape, array.dtype, memptr=pointer, strides=array.strides)
+
+
+def assert_same(result: Any, expected: np.ndarray) -> None:
+    """Check for an array of CuPy with the dtype and the entries of an array of the host."""
+    assert type(result).__module__.startswith("cupy")
+    assert result.dtype == expected.dtype
+    np.testing.assert_array_equal(result.get(), expected)

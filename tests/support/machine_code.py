@@ -7,14 +7,17 @@ import functools
 import hashlib
 import inspect
 import pickle
+import re
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
+
 from semiring.kernels import code_store
 from semiring.kernels.cuda.closing import modules
 
-__all__ = ["compile_by_cuda_12", "compile_for", "nvrtc_12"]
+__all__ = ["compile_by_cuda_12", "compile_for", "needs_nvrtc", "nvrtc_12", "resources"]
 
 
 @functools.cache
@@ -26,6 +29,29 @@ def _compiler() -> str:
         if (package.name or "").startswith(("cuda-bindings", "nvidia-cuda-"))
     )
     return repr((packages, inspect.getsource(modules.compile_for)))
+
+
+def _has_compiler() -> bool:
+    try:
+        from cuda.bindings import nvrtc
+
+        return nvrtc.nvrtcVersion()[0] == nvrtc.nvrtcResult.NVRTC_SUCCESS
+    except (ImportError, RuntimeError):
+        return False
+
+
+needs_nvrtc = pytest.mark.skipif(
+    not _has_compiler(), reason="NVRTC is not installed: pip install cuda-bindings nvidia-cuda-nvrtc"
+)
+
+
+def resources(log: str) -> dict[str, tuple[int, int]]:
+    """Return (registers, bytes of spills) of each kernel, from the log of the compiler."""
+    found = re.findall(
+        r"Compiling entry function '(\w+)'.*?(\d+) bytes spill stores.*?Used (\d+) registers", log, re.DOTALL
+    )
+    assert found, log
+    return {kernel: (int(registers), int(spills)) for kernel, spills, registers in found}
 
 
 @functools.cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from importlib import import_module
+from pathlib import Path
 
 import matrices
 import numpy as np
@@ -48,10 +49,11 @@ def rounding_matrix(rng, n, name, dtype):
     return values.astype(dtype)
 
 
-def least_memory(path, name="min_plus", **options):
-    """Return the least memory for the closure of a file, as the error says."""
+def least_memory(given, name="min_plus", **options):
+    """Return the least memory for the closure of a file, or of an array by strips on a GPU, as the error says."""
+    usual = {"out": given.with_name("none.npy")} if isinstance(given, Path) else {"device": "cuda"}
     with pytest.raises(ValueError, match="too small") as caught:
-        sr.closure(path, name, out=path.with_name("none.npy"), memory=1, **options)
+        sr.closure(given, name, **usual | options, memory=1)
     size, unit = str(caught.value).rsplit("takes ", 1)[1].split()
     return int(size.replace(",", "")) * {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20}[unit]
 
