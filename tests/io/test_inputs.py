@@ -870,7 +870,6 @@ def test_a_weight_that_is_a_function_is_called_as_networkx_calls_it():
 
 
 def test_pictures_of_graphs_and_frames():
-    pytest.importorskip("matplotlib")
     from semiring.plot import plot_matrix, plot_network
 
     graph = nx.DiGraph([("hut", "top", {"km": 5})])

@@ -1067,17 +1067,23 @@ def test_infinite_weights_are_no_edges_where_they_are_the_zero(tmp_path):
     assert edge_list(tmp_path, "a,b,inf\nb,a,2\n", dtype="int32").matrix.tolist() == [[top, top], [2, top]]
 
 
-def test_unknown_endings_and_misplaced_options(tmp_path):
-    for name in ("x.xlsx", "x", "x.npy.gz", ".csv.zip"):
-        with pytest.raises(FormatError, match="the ending names no known format"):
-            sio.format_of(name)
-    np.save(tmp_path / "x.npy", np.eye(2))
-    for more in ({"header": True}, {"columns": ("a", "b")}, {"weight": "km"}):
-        with pytest.raises(FormatError, match="for edge lists"):
-            sio.read(tmp_path / "x.npy", **more)
-    with pytest.raises(FormatError, match="no format is named 'xls'"):
-        sio.read(tmp_path / "x.npy", format="xls")
+@pytest.mark.parametrize("name", ["x.xlsx", "x", "x.npy.gz", ".csv.zip"])
+def test_unknown_endings_are_refused(name):
+    with pytest.raises(FormatError, match="the ending names no known format"):
+        sio.format_of(name)
 
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        *((more, "for edge lists") for more in ({"header": True}, {"columns": ("a", "b")}, {"weight": "km"})),
+        ({"format": "xls"}, "no format is named 'xls'"),
+    ],
+)
+def test_misplaced_options_are_refused(tmp_path, options, message):
+    np.save(tmp_path / "x.npy", np.eye(2))
+    with pytest.raises(FormatError, match=message):
+        sio.read(tmp_path / "x.npy", **options)
     with pytest.raises(FileNotFoundError):
         sio.read(tmp_path / "nothing.csv")
 
@@ -1095,30 +1101,28 @@ def test_what_is_larger_than_the_memory_is_refused_before_it_is_made(tmp_path, m
     assert found.matrix.tolist() == [[2.0 * (n - 1)]]
 
 
-def test_names_that_an_edge_list_cannot_hold(tmp_path):
-    for name in ("line\nbreak", "", "nul\0", "next\x85line"):
-        with pytest.raises(FormatError, match="is empty or holds a control character"):
-            sio.write(tmp_path / "x.csv", np.eye(1), names=[name])
-    for name in ("\ud800", "a\udfffb"):
-        with pytest.raises(
-            FormatError, match=r"the name '.*' holds half a surrogate pair, which UTF-8 does not encode"
-        ):
-            sio.write(tmp_path / "x.csv", np.eye(1), names=[name])
-        with pytest.raises(FormatError, match=r"the name '.*' holds half a surrogate pair"):
-            sio.write_vertices(tmp_path / "x.csv", np.zeros((1, 1), int), names=[name])
-        with pytest.raises(FormatError, match=r"the title '.*' holds half a surrogate pair"):
-            sio.write_vertices(tmp_path / "x.csv", np.zeros((1, 1), int), title=name)
-    with pytest.raises(FormatError, match=r"the unit 'k.ud800' holds half a surrogate pair"):
-        sio.write(tmp_path / "x.csv", np.eye(1), unit="k\ud800")
-    with pytest.raises(FormatError, match=r"the unit 'k.nm' is empty or holds a control character"):
-        sio.write(tmp_path / "x.csv", np.eye(1), unit="k\nm")
+ONE = np.zeros((1, 1), int)
+CONTROL, HALF = "is empty or holds a control character", "holds half a surrogate pair, which UTF-8 does not encode"
+
+
+@pytest.mark.parametrize(
+    ("function", "matrix", "options", "message"),
+    [
+        *((sio.write, ONE, {"names": [name]}, CONTROL) for name in ("line\nbreak", "", "nul\0", "next\x85line")),
+        *((sio.write, ONE, {"names": [name]}, f"the name '.*' {HALF}") for name in ("\ud800", "a\udfffb")),
+        *((sio.write_vertices, ONE, {"names": [name]}, f"the name '.*' {HALF}") for name in ("\ud800", "a\udfffb")),
+        *((sio.write_vertices, ONE, {"title": title}, f"the title '.*' {HALF}") for title in ("\ud800", "a\udfffb")),
+        (sio.write, ONE, {"unit": "k\ud800"}, f"the unit 'k.ud800' {HALF}"),
+        (sio.write, ONE, {"unit": "k\nm"}, f"the unit 'k.nm' {CONTROL}"),
+        (sio.write, np.eye(2), {"names": ["a"]}, "1 names for 2 vertices"),
+        (sio.write, np.eye(2), {"names": ["a", "a"]}, "the name 'a' was given to two vertices"),
+        (sio.write, np.zeros((2, 3)), {}, "2 × 3"),
+    ],
+)
+def test_names_that_an_edge_list_cannot_hold(tmp_path, function, matrix, options, message):
+    with pytest.raises(FormatError if "holds" in message else ShapeError, match=message):
+        function(tmp_path / "x.csv", matrix, **options)
     assert not (tmp_path / "x.csv").exists()
-    with pytest.raises(ShapeError, match="1 names for 2 vertices"):
-        sio.write(tmp_path / "x.csv", np.eye(2), names=["a"])
-    with pytest.raises(ShapeError, match="the name 'a' was given to two vertices"):
-        sio.write(tmp_path / "x.csv", np.eye(2), names=["a", "a"])
-    with pytest.raises(ShapeError, match="2 × 3"):
-        sio.write(tmp_path / "x.csv", np.zeros((2, 3)))
 
 
 # ------------------------------------------------------------------------------------------------- whole or not at all

@@ -77,7 +77,6 @@ def test_some_paths_become_frames():
 
 @pytest.mark.parametrize("options", [{}, {"limit": 20}, {"predecessors": False}])
 def test_some_paths_are_drawn(options):
-    pytest.importorskip("matplotlib")
     P = some_paths(**options)
     words = {text.get_text() for text in P.plot("Bonn", "Ulm").findobj(lambda x: hasattr(x, "get_text"))}
     assert {"Bonn", "Jena", "Kiel", "Ulm", "7", "20"} <= words
@@ -87,7 +86,6 @@ def test_some_paths_are_drawn(options):
 
 
 def test_paths_are_drawn():
-    pytest.importorskip("matplotlib")
     P = sr.shortest_paths(A, names=NAMES)
     assert P.plot("a", "b<").axes
     assert P.plot().axes
@@ -97,7 +95,6 @@ def test_paths_are_drawn():
 
 
 def test_a_path_is_given_by_names_or_by_numbers():
-    pytest.importorskip("matplotlib")
     network = sr.data.load_network("us-flights")
     for path in (["BGR", "DEN", "HNL"], [network.names.index(name) for name in ("BGR", "DEN", "HNL")]):
         texts = {text.get_text() for text in plot_network(network, path=path).findobj(lambda x: hasattr(x, "get_text"))}
