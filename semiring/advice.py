@@ -116,17 +116,20 @@ def advice(python: str, command: str) -> str:
 
 
 _LONGEST_QUOTATION = 80  # characters
-_quotations = reprlib.Repr()
-_quotations.maxstring = _quotations.maxother = _quotations.maxlong = _LONGEST_QUOTATION
 
 
-def quote(x: object) -> str:
-    """Return the text by which a message quotes an argument: its `repr`, with at most some 80 characters of a text.
+def quote(x: object, longest: int = _LONGEST_QUOTATION) -> str:
+    """Return the text by which a message quotes an argument: its `repr`, with at most ``longest`` characters of a text.
 
     `repr` escapes control characters and characters that reverse the direction of a line.
     """
-    text = _quotations.repr(x)
-    return plain_text(text, 4 * _LONGEST_QUOTATION)
+    quotations = reprlib.Repr()
+    quotations.maxstring = quotations.maxother = quotations.maxlong = longest
+    try:
+        text = quotations.repr(x)
+    except ValueError:  # Python writes no integers of more than 4,300 digits
+        text = f"an object of type {type(x).__name__} with a very long text"
+    return plain_text(" ".join(text.split()) if "\n" in text else text, 4 * longest)
 
 
 def plain_text(x: object, longest: int = _LONGEST_QUOTATION) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from semiring.advice import quote
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.expressions import typed_constant
@@ -25,6 +26,7 @@ from semiring.arrays.operands import (
     as_host_operand,
     as_output,
     operands,
+    require_real_numbers,
     result_converter,
     run_on_operand_device,
     store,
@@ -51,7 +53,7 @@ __all__ = ["axpy", "dot", "gemm", "gemv", "ger"]
 def _resolve_semiring(operand: Any, name: str, semiring: Semiring | str | None) -> Semiring:
     """Return the semiring, and raise `TypeError` if the operand before it, a matrix in BLAS, is a semiring."""
     if isinstance(operand, str | Semiring):
-        raise TypeError(f"{operand!r} is given for {name}: pass it as semiring={operand!r}")
+        raise TypeError(f"{quote(operand)} is given for {name}: pass it as semiring={quote(operand)}")
     return as_semiring(semiring)
 
 
@@ -74,7 +76,7 @@ def _read_flips(transpose: Any) -> tuple[bool, bool]:
     """Return ``transpose=`` of `gemm`, one truth value for A and one for B. Raises `TypeError` for anything else."""
     pair = tuple(transpose) if isinstance(transpose, tuple | list) else ()
     if len(pair) != 2 or not all(isinstance(flip, bool | np.bool_) for flip in pair):
-        raise TypeError(f"transpose is (for A, for B), such as (True, False) for Aᵀ ⊗ B, and not {transpose!r}")
+        raise TypeError(f"transpose is (for A, for B), such as (True, False) for Aᵀ ⊗ B, and not {quote(transpose)}")
     return bool(pair[0]), bool(pair[1])
 
 
@@ -435,6 +437,9 @@ def dot(
     np.float64(2.0)
     """
     semiring = as_semiring(semiring)
+    for name, vector in (("x", x), ("y", y)):
+        if isinstance(vector, list | tuple):
+            require_real_numbers(vector, name)
     shapes = [vector.shape if is_device_array(vector) else np.shape(vector) for vector in (x, y)]
     for name, shape in zip("xy", shapes, strict=True):
         if len(shape) != 1:

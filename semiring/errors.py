@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from semiring.advice import advice, install_advice, option
+from semiring.advice import advice, install_advice, option, quote
 
 __all__ = [
     "AlgebraError",
@@ -310,7 +310,7 @@ _SHORTEST_PART = 3  # the least letters of a part of a name that finds the name
 _NEAREST = 4  # the most names that a message suggests
 
 
-def did_you_mean(name: str, valid: Sequence[str], remarks: Mapping[str, str] | None = None) -> str:
+def did_you_mean(name: object, valid: Sequence[str], remarks: Mapping[str, str] | None = None) -> str:
     """Return the question that suggests the valid names nearest to a name, or "" if no name is near.
 
     Names with these initials are near, names that contain the name, and names of similar spelling. The ``remarks``
@@ -318,8 +318,10 @@ def did_you_mean(name: str, valid: Sequence[str], remarks: Mapping[str, str] | N
     """
     from difflib import get_close_matches  # imported for this message only, because it takes two milliseconds
 
-    folded_name = str(name).casefold()
-    initials = [valid for valid in valid if "".join(word[:1] for word in valid.split("_")) == str(name)]
+    if not isinstance(name, str):
+        return ""
+    folded_name = name.casefold()
+    initials = [valid for valid in valid if "".join(word[:1] for word in valid.split("_")) == name]
     folded = {valid.casefold(): valid for valid in valid}
     exact = [folded[folded_name]] if folded_name in folded else []
     parts = [folded[key] for key in folded if folded_name in key] if len(folded_name) >= _SHORTEST_PART else []
@@ -336,8 +338,8 @@ class UnknownNameError(SemiringError, LookupError):
     ----------
     what : str
         What the name stands for, such as "semiring".
-    name : str
-        The name.
+    name : object
+        The name, or another object that was given as one.
     valid : iterable of str
         The valid names.
     places : mapping of str to sequence of str, or None
@@ -345,7 +347,7 @@ class UnknownNameError(SemiringError, LookupError):
     """
 
     def __init__(
-        self, what: str, name: str, valid: Iterable[str], places: Mapping[str, Sequence[str]] | None = None
+        self, what: str, name: object, valid: Iterable[str], places: Mapping[str, Sequence[str]] | None = None
     ) -> None:
         names, remarks = sorted(valid), {}
         listed = f"Valid names: {', '.join(names)}"
@@ -355,7 +357,7 @@ class UnknownNameError(SemiringError, LookupError):
             listed = " ".join(
                 f"{place[:1].upper()}{place[1:]}: {', '.join(members)}." for place, members in places.items()
             )
-        super().__init__(f"no {what} is named {name!r}.{did_you_mean(name, names, remarks)} {listed}")
+        super().__init__(f"no {what} is named {quote(name)}.{did_you_mean(name, names, remarks)} {listed}")
         self._arguments = (what, name, tuple(names), places)
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -14,6 +14,8 @@ from contextvars import ContextVar
 from functools import cache
 from operator import index
 
+from semiring.advice import quote
+
 __all__ = ["check_threads", "get_threads", "set_threads", "threads"]
 
 _process_threads: int | None = None  # the number of `set_threads`
@@ -26,7 +28,7 @@ def check_threads(n: int) -> int:
     try:
         count = index(n)
     except TypeError:
-        raise TypeError(f"a number of threads is an integer, not {n!r}") from None
+        raise TypeError(f"a number of threads is an integer, not {quote(n)}") from None
     if count < 1:
         raise ValueError(f"a number of threads is at least 1, not {count}")
     return count
@@ -40,7 +42,7 @@ def _default_threads() -> int:
             return check_threads(int(text))
         except ValueError:
             raise ValueError(
-                f"the environment variable NUMBA_NUM_THREADS is {text!r}, not an integer of 1 or more"
+                f"the environment variable NUMBA_NUM_THREADS is {quote(text)}, not an integer of 1 or more"
             ) from None
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

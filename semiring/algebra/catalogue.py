@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
+from semiring.advice import quote
 from semiring.algebra.semiring import Semiring, semiring_with_claims
 from semiring.errors import UnknownNameError
 
@@ -128,7 +129,8 @@ def as_semiring(given: Semiring | str | None) -> Semiring:
     if given is None:
         return min_plus
     raise TypeError(
-        f"a semiring is a Semiring or the name of one, such as 'min_plus', not {given!r} of type {type(given).__name__}"
+        f"a semiring is a Semiring or the name of one, such as 'min_plus', not {quote(given)} of type "
+        f"{type(given).__name__}"
     )
 
 

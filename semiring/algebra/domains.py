@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from semiring.advice import quote
 from semiring.algebra.expressions import Constant
 from semiring.algebra.expressions.tree import plain_number, plain_text
 from semiring.errors import AlgebraError
@@ -51,7 +52,7 @@ class Domain:
             if (number := plain_number(end)) is not None:
                 object.__setattr__(self, name, end := number)
             if number is None or (isinstance(end, int) and abs(end) > sys.float_info.max):
-                raise AlgebraError(f"the end {end!r} of a domain is not a number of float64")
+                raise AlgebraError(f"the end {quote(end)} of a domain is not a number of float64")
         if not self.lower < self.upper:
             raise AlgebraError(f"the domain {self} is empty: its lower end must lie below its upper end")
 
@@ -87,14 +88,14 @@ class Domain:
                 lower, upper = (float(match[i]) for i in (2, 3))
             except ValueError:
                 raise AlgebraError(
-                    f"the domain {given[:80]!r} is not an interval such as '[0, inf)' or '(0, 1]'"
+                    f"the domain {quote(given)} is not an interval such as '[0, inf)' or '(0, 1]'"
                 ) from None
             return cls(lower, upper, match[1] == "(", match[4] == ")")
         try:
             lower, upper = (float(plain_text(end)) if isinstance(end, str) else end for end in given)
         except (TypeError, ValueError):
             raise AlgebraError(
-                f"the domain {given!r} is not a pair (lower, upper) or text such as '[0, inf)'"
+                f"the domain {quote(given)} is not a pair (lower, upper) or text such as '[0, inf)'"
             ) from None
         return cls(lower, upper)
 

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias
 
 import numpy as np
 
-from semiring.advice import advice, argument, option, truth_values_advice
+from semiring.advice import advice, argument, option, quote, truth_values_advice
 from semiring.algebra.domains import Domain
 from semiring.algebra.expressions import Constant, Expression, parse, trace, typed_constant
 from semiring.algebra.expressions.nan_conditions import nan_by_evaluation, nan_condition, replace_nan
 from semiring.algebra.expressions.tree import as_operation, constant, is_floating
 from semiring.algebra.operations import Operation, numpy_dtype
+from semiring.arguments import as_dtype, as_numbers
 from semiring.errors import AlgebraError, DTypeError, ExpressionError, no_star
 from semiring.namespaces import array_namespace
 
@@ -32,6 +33,7 @@ __all__ = ["DTYPES", "Domain", "Operation", "Semiring"]
 #: The element types of the CPU backend, by name. float16 and bfloat16 are computed in float32 there.
 DTYPES = ("float32", "float64", "int16", "int32", "int64", "uint8", "bool")
 
+_LONGEST_NAME = 80  # characters of the name of a semiring, which messages and tables contain
 _OUT_OF_RANGE = "can leave its range"
 
 _REQUIRED_ARGUMENTS = ("name", "add", "mul", "zero", "one")
@@ -133,7 +135,11 @@ class Semiring:
         dtypes: Iterable[str] | None = None,
         description: str = "",
     ) -> None:
-        self.name, self.description, self.contract = str(name), description, bool(contract)
+        if not isinstance(name, str) or not name.isprintable() or len(name) > _LONGEST_NAME:
+            raise AlgebraError(
+                f"the name of a semiring is a text of at most {_LONGEST_NAME} characters, not {quote(name)}"
+            )
+        self.name, self.description, self.contract = name, description, bool(contract)
         with _name_argument_in_errors("add"):
             self.add = Operation(_parse_operation(add, ("x", "y")), self)
         with _name_argument_in_errors("mul"):
@@ -320,21 +326,22 @@ class Semiring:
         bool
             True if `check_dtype` raises no error.
         """
-        return self._unsupported_reason(np.dtype(dtype)) is None
+        return self._unsupported_reason(as_dtype(dtype)) is None
 
-    def check_dtype(self, dtype: np.dtype[Any]) -> None:
+    def check_dtype(self, dtype: Any) -> None:
         """Raise an error unless the semiring is defined on a dtype.
 
         Parameters
         ----------
-        dtype : numpy.dtype
-            The dtype.
+        dtype : dtype or str
+            A dtype of NumPy, or its name.
 
         Raises
         ------
         DTypeError
             If the semiring is not defined on ``dtype``, with the reason and the dtypes on which it is.
         """
+        dtype = as_dtype(dtype)
         reason = self._unsupported_reason(dtype)
         if reason is not None:
             remedy = f"Use one of {', '.join(self.dtypes)}" + advice("", f" for {option('dtype')}")
@@ -371,9 +378,12 @@ class Semiring:
         typed = [operand for operand in operands if hasattr(operand, "dtype")]
         plain = [operand for operand in operands if not hasattr(operand, "dtype")]
         if typed:
-            weak = [operand if isinstance(operand, bool | int | float) else np.asarray(operand) for operand in plain]
+            weak = [
+                operand if isinstance(operand, bool | int | float) else as_numbers(operand, "an operand")
+                for operand in plain
+            ]
             return np.result_type(*typed, *weak)
-        dtype = np.result_type(*(np.asarray(operand) for operand in plain))
+        dtype = np.result_type(*(as_numbers(operand, "an operand") for operand in plain))
         if dtype.kind in "iu" or (dtype.kind == "b" and not self.supports(dtype)):
             return np.dtype(next(name for name in ("float64", dtype.name, *self.dtypes) if self.supports(name)))
         return dtype
@@ -391,7 +401,7 @@ class Semiring:
         NumPy scalar
             0̄ as a scalar of ``dtype``: for min_plus ∞ in a float dtype, and the largest value of an integer dtype.
         """
-        return _evaluate_element(self.zero, np.dtype(dtype))
+        return _evaluate_element(self.zero, as_dtype(dtype))
 
     def one_for(self, dtype: Any) -> Any:
         """Return the element 1̄ in a dtype.
@@ -406,7 +416,7 @@ class Semiring:
         NumPy scalar
             1̄ as a scalar of ``dtype``.
         """
-        return _evaluate_element(self.one, np.dtype(dtype))
+        return _evaluate_element(self.one, as_dtype(dtype))
 
     # ------------------------------------------------------------------------------------------------- properties
 
@@ -604,7 +614,7 @@ def _parse_operation(operation: OperationLike, variables: tuple[str, ...], *, al
     else:
         raise ExpressionError(
             f"an operation is a text such as 'max(x, y)', or a callable of {' and '.join(variables)}, not "
-            f"{operation!r} of type {type(operation).__name__}"
+            f"{quote(operation)} of type {type(operation).__name__}"
         )
     if not expression.variables <= set(variables):
         raise ExpressionError(f"{expression} uses variables other than {', '.join(variables)}, its operands")
@@ -637,7 +647,7 @@ def _literal(element: Expression) -> str:
 def _sort_dtype_names(dtypes: Iterable[str]) -> tuple[str, ...]:
     """Return the sorted names of dtypes, because their order has no meaning."""
     if isinstance(dtypes, str):
-        raise DTypeError(f"dtypes={dtypes!r} is a text: give a tuple of names, ({dtypes!r},)")
+        raise DTypeError(f"dtypes={quote(dtypes)} is a text: give a tuple of names, ({quote(dtypes)},)")
     try:
         # NumPy accepts the name bfloat16 only after ml_dtypes was imported.
         return tuple(sorted({"bfloat16" if dtype == "bfloat16" else np.dtype(dtype).name for dtype in dtypes}))

@@ -18,12 +18,13 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from semiring.advice import truth_values_advice
+from semiring.advice import quote, truth_values_advice
 from semiring.algebra.catalogue import boolean
 from semiring.algebra.truth_tables import to_bitwise, truth_table, zhegalkin_coefficients
+from semiring.arguments import as_numbers, require_integer
 from semiring.arrays.encoding import convert
 from semiring.arrays.labels import is_graph, refuse_collection
-from semiring.arrays.memory import demand_memory
+from semiring.arrays.memory import demand_memory, new_array
 from semiring.arrays.parts import pieces
 from semiring.arrays.sparse import check_sparse, is_sparse, stored_entries
 from semiring.arrays.tensors import as_sparse_array, is_sparse_tensor
@@ -141,7 +142,9 @@ class BitMatrix:
         """
         m, n = _check_shape(shape)
         xp = np if like is None else array_namespace(like.words)
-        return cls._view(xp.zeros((m, _word_count(n)), np.uint32), (m, n))
+        words = new_array(xp, (m, _word_count(n)), np.dtype(np.uint32))
+        words.fill(0)
+        return cls._view(words, (m, n))
 
     @classmethod
     def empty(cls, shape: Sequence[int], like: BitMatrix) -> BitMatrix:
@@ -212,6 +215,7 @@ class BitMatrix:
         BitMatrix
             The matrix (n, n).
         """
+        n = require_integer(n, "the size of an identity", 0)
         matrix = cls.zeros((n, n), like)
         i = array_namespace(matrix.words).arange(n)
         matrix.words[i, i // WORD_BITS] = (1 << i % WORD_BITS).astype(np.uint32)
@@ -263,7 +267,7 @@ class BitMatrix:
 
             ends: list[Any] = [as_cupy(tails, "tails"), as_cupy(heads, "heads")]
         else:
-            ends = [np.asarray(tails), np.asarray(heads)]
+            ends = [as_numbers(tails, "tails"), as_numbers(heads, "heads")]
         if ends[0].ndim != 1 or ends[0].shape != ends[1].shape:
             raise ShapeError(f"tails {ends[0].shape} and heads {ends[1].shape} are not 1-D of one length")
         xp, (m, n) = array_namespace(ends[0]), _check_shape(shape)
@@ -497,7 +501,9 @@ class BitMatrix:
             i, j = _check_index(rows, self.shape[0], "row"), _check_index(columns, self.shape[1], "column")
             return np.bool_(int(self.words[i, j // WORD_BITS]) >> j % WORD_BITS & 1)
         if not isinstance(rows, slice) or not isinstance(columns, slice):
-            raise TypeError(f"a BitMatrix has no 1-D rows or columns: index with two integers or slices, not {key!r}")
+            raise TypeError(
+                f"a BitMatrix has no 1-D rows or columns: index with two integers or slices, not {quote(key)}"
+            )
         start, stop = _column_range(columns, self.shape[1])
         words = self.words[rows, start // WORD_BITS : _word_count(stop)]
         return self._view(words, (words.shape[0], stop - start))
@@ -669,8 +675,8 @@ def _check_shape(shape: Sequence[int]) -> tuple[int, int]:
         m, n = (int(extent) for extent in shape)
     except (TypeError, ValueError):
         m = n = -1
-    if m < 0 or n < 0:
-        raise ShapeError(f"the shape of a BitMatrix is a pair of sizes (rows, columns), not {shape!r}")
+    if not (0 <= m < 2**63 and 0 <= n < 2**63):
+        raise ShapeError(f"the shape of a BitMatrix is a pair of sizes (rows, columns), not {quote(shape)}")
     return m, n
 
 
@@ -682,7 +688,7 @@ def _require_same_memory(one: BitMatrix, other: BitMatrix) -> None:
 def _check_truth_value(value: Any) -> bool:
     if isinstance(value, bool | np.bool_):
         return bool(value)
-    raise DTypeError(f"an entry of a BitMatrix is a bool, not {value!r} of type {type(value).__name__}")
+    raise DTypeError(f"an entry of a BitMatrix is a bool, not {quote(value)} of type {type(value).__name__}")
 
 
 def _split_key(key: Any) -> tuple[Any, Any]:
@@ -690,7 +696,7 @@ def _split_key(key: Any) -> tuple[Any, Any]:
     rows, columns = key if isinstance(key, tuple) and len(key) == 2 else (key, slice(None))
     for part in (rows, columns):
         if not isinstance(part, slice) and (isinstance(part, bool) or not isinstance(part, int | np.integer)):
-            raise TypeError(f"a BitMatrix is indexed by two integers, or by one or two slices, not by {key!r}")
+            raise TypeError(f"a BitMatrix is indexed by two integers, or by one or two slices, not by {quote(key)}")
     return rows, columns
 
 

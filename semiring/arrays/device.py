@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.advice import cuda_version, install_advice, option
+from semiring.advice import cuda_version, install_advice, option, quote
 from semiring.arrays.tensors import gradients_error
 from semiring.errors import DeviceError, DTypeError
 from semiring.namespaces import Array, is_device_array, library_of
@@ -84,10 +84,11 @@ def device_number(device: Any) -> int | None:
 
     Raises `ValueError` for any other name, because arrays of the host need no name.
     """
-    kind, _, number = str(device).partition(":")
-    if kind != "cuda" or (number and not number.isdecimal()) or str(device).endswith(":"):
+    text = "" if isinstance(device, int) else str(device)  # a torch.device has the text of its name
+    kind, _, number = text.partition(":")
+    if kind != "cuda" or (number and not number.isdecimal()) or text.endswith(":"):
         raise ValueError(
-            f"device is {device!r}: 'cuda' is the current GPU, 'cuda:1' the one of that number; "
+            f"device is {quote(device)}: 'cuda' is the current GPU, 'cuda:1' the one of that number; "
             "without device= a call computes where its operands are, NumPy arrays on the CPU"
         )
     return int(number) if number else None
@@ -99,7 +100,7 @@ def device_numbers(device: Any) -> tuple[int, ...]:
     Raises `ValueError` if a GPU is named twice or without its number, or no GPU is named. For "cuda:*", raises also
     `DeviceError` without CuPy or a GPU.
     """
-    if device == "cuda:*":
+    if isinstance(device, str) and device == "cuda:*":
         count = int(load_cupy(option("device", device)).cuda.runtime.getDeviceCount())
         return tuple(range(count)) if count > 1 else ()
     if not isinstance(device, tuple | list):
@@ -107,7 +108,7 @@ def device_numbers(device: Any) -> tuple[int, ...]:
     numbers = [device_number(one) for one in device]
     if None in numbers or len(set(numbers)) < len(numbers) or not numbers:
         raise ValueError(
-            f"device is {device!r}: name each of several GPUs once, ('cuda:0', 'cuda:1'), or all of them, 'cuda:*'"
+            f"device is {quote(device)}: name each of several GPUs once, ('cuda:0', 'cuda:1'), or all of them, 'cuda:*'"
         )
     return tuple(number for number in numbers if number is not None) if len(numbers) > 1 else ()
 
@@ -131,7 +132,13 @@ def single_device(device: Any) -> Any:
     """Return the only GPU that ``device`` names, or None if it names several."""
     if device_numbers(device):
         return None
-    return "cuda" if device == "cuda:*" else device[0] if isinstance(device, tuple | list) else device
+    return (
+        "cuda"
+        if isinstance(device, str) and device == "cuda:*"
+        else device[0]
+        if isinstance(device, tuple | list)
+        else device
+    )
 
 
 def as_cupy(x: Any, name: str = "A") -> Any:

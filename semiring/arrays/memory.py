@@ -5,12 +5,24 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from math import prod
 from pathlib import Path
+from typing import Any
 
-from semiring.advice import advice, argument
+import numpy as np
+
+from semiring.advice import advice, argument, quote
 from semiring.errors import StorageError, TooLargeError
 
-__all__ = ["demand_free_bytes", "demand_memory", "format_bytes", "free_memory", "parse_bytes"]
+__all__ = [
+    "demand_array",
+    "demand_free_bytes",
+    "demand_memory",
+    "format_bytes",
+    "free_memory",
+    "new_array",
+    "parse_bytes",
+]
 
 _SMALL = 1 << 28  # bytes up to which the system is not queried: a query takes longer than closing a small matrix
 
@@ -39,6 +51,29 @@ def demand_free_bytes(required_bytes: int, free_bytes: Callable[[], int | None],
         raise TooLargeError(
             f"{subject} takes {format_bytes(required_bytes)}, and {format_bytes(free)} are free: {remedy}"
         )
+
+
+def demand_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Raise `TooLargeError` if the host has no free memory for a result of this shape."""
+    if (required := prod(shape) * dtype.itemsize) > _SMALL:
+        demand_memory(required, f"a result of {dtype} of shape {quote(shape)}", "compute it in parts")
+
+
+def new_array(xp: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    """Return an uninitialized array of the namespace ``xp``, NumPy or CuPy, for a result.
+
+    Raises `TooLargeError` if the memory has no room for it.
+    """
+    if xp is np:
+        demand_array(shape, dtype)
+    try:
+        return xp.empty(shape, dtype)
+    except (MemoryError, ValueError):  # less was free than the system said, or the size has more than 64 bits
+        size = format_bytes(prod(shape) * dtype.itemsize)
+        raise TooLargeError(
+            f"a result of {dtype} of shape {quote(shape)} takes {size}, for which there is no memory: "
+            "compute it in parts"
+        ) from None
 
 
 def format_bytes(size: int) -> str:
@@ -88,4 +123,4 @@ def parse_bytes(size: int | str, name: str = "memory") -> int:
     elif isinstance(size, int) and not isinstance(size, bool) and size >= 0:
         return size
     expected = advice("a number of bytes, 0 or more, or a text such as '8 GiB'", "a size such as 4GiB or 512MiB")
-    raise StorageError(f"{argument(name)} is {size!r}: give {expected}")
+    raise StorageError(f"{argument(name)} is {quote(size)}: give {expected}")

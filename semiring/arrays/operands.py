@@ -9,7 +9,7 @@ array of the same library. An array on a GPU is read as a CuPy array without a c
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
 from math import prod
@@ -23,6 +23,7 @@ from semiring.advice import quote
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import ALIASES, CATALOGUE
 from semiring.algebra.expressions.tree import is_bfloat16, is_floating
+from semiring.arguments import as_dtype, as_numbers, check_flags
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.encoding import convert
 from semiring.arrays.labels import frame_values, is_graph, refuse_collection
@@ -46,7 +47,6 @@ __all__ = [
     "as_host_operand",
     "as_matrix",
     "as_output",
-    "check_flags",
     "common_dtype",
     "device_context",
     "empty_like",
@@ -160,9 +160,7 @@ def require_real_numbers(x: Any, name: str = "A") -> None:
     if is_sparse(x):
         return
     try:
-        array = x if is_device_array(x) else np.asarray(x)
-    except ValueError:
-        raise ShapeError(f"{name} is a list whose rows differ in length: pass rows of one length") from None
+        array = x if is_device_array(x) else as_numbers(x, name)
     except TypeError as error:  # an entry cannot be converted to an array
         if library_of(error) == "jax":
             raise tracer_error(name) from None
@@ -171,8 +169,8 @@ def require_real_numbers(x: Any, name: str = "A") -> None:
         return
     if array.ndim == 0:
         named = isinstance(x, str) and x in (*CATALOGUE, *ALIASES)
-        hint = f": a file is read by semiring.read({x!r})" if isinstance(x, str) else ""
-        hint = f": {x!r} is given for {name}: pass it as semiring={x!r}" if named else hint
+        hint = f": a file is read by semiring.read({quote(x)})" if isinstance(x, str) else ""
+        hint = f": {quote(x)} is given for {name}: pass it as semiring={quote(x)}" if named else hint
         hint = ": pass its .matrix" if hasattr(x, "matrix") else hint
         hint = f": {name}.collect() makes a frame of it" if hasattr(x, "collect_schema") else hint
         raise DTypeError(f"{name} is of type {type(x).__name__}, not an array of real numbers{hint}")
@@ -269,7 +267,7 @@ def operands(
     if dtype is None:
         dtype = common_dtype(semiring, *readable, *scalars)
     else:
-        dtype = np.dtype(dtype)
+        dtype = as_dtype(dtype)
         semiring.check_dtype(dtype)
     arrays = [
         convert(x, semiring, dtype, name, check=check) if is_device_array(x) else _as_dense(x, semiring, dtype, name)
@@ -504,27 +502,6 @@ def device_context(arguments: tuple[Any, ...], device: Any) -> AbstractContextMa
     if device is None and (not device_arrays or are_on_current_device(device_arrays)):
         return _NULL_CONTEXT
     return activate_device(device_arrays, device)
-
-
-#: The options that are flags, and whether None is accepted, which lets the function choose.
-_FLAGS = {
-    "check": False,
-    "directed": True,
-    "explain": False,
-    "keepdims": False,
-    "predecessors": True,
-    "reflexive": False,
-}
-
-
-def check_flags(options: Mapping[str, Any]) -> None:
-    """Raise `TypeError` for a flag that is neither True nor False, because any text would count as True."""
-    for name, value in options.items():
-        if name in _FLAGS and type(value) is not bool and not isinstance(value, np.bool_):
-            if (value is None and _FLAGS[name]) or (name == "explain" and isinstance(value, str) and value == "full"):
-                continue
-            allowed = "True, False or 'full'" if name == "explain" else "True or False"
-            raise TypeError(f"{name} is {allowed}, not {value!r}")
 
 
 def run_on_operand_device(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:

@@ -16,6 +16,7 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from semiring.advice import quote
 from semiring.algebra import Semiring
 from semiring.arrays.zero_conventions import stacklevel_of_caller
 from semiring.errors import ShapeError, SuspiciousWeightsWarning
@@ -177,7 +178,7 @@ def _check_keys(x: Any, name: str) -> None:
     keys = list(x.keys())
     for key in keys:
         if not isinstance(key, tuple) or len(key) != 2:
-            raise ShapeError(f"{name} has the key {key!r}, and a pair of numbers (row, column) is expected")
+            raise ShapeError(f"{name} has the key {quote(key)}, and a pair of numbers (row, column) is expected")
     ends = _as_indices(list(chain.from_iterable(keys)), f"the keys of {name}").reshape(-1, 2)
     for indices, size, what in zip(ends.T, x.shape, ("rows", "columns"), strict=True):
         wrong = np.flatnonzero((indices < 0) | (indices >= size))
@@ -217,7 +218,7 @@ def _as_indices(numbers: list[Any], subject: str) -> Array:
     """Return indices that SciPy stores as Python objects, as an int64 array. Raises `ShapeError` for other objects."""
     for number in numbers:
         if not isinstance(number, int | np.integer) or isinstance(number, bool):
-            raise ShapeError(f"{subject} holds {number!r}, and integers are expected")
+            raise ShapeError(f"{subject} holds {quote(number)}, and integers are expected")
     try:
         return np.fromiter(numbers, np.int64, len(numbers))
     except OverflowError:

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from semiring.advice import quote
+
 __all__ = [
     "SOURCES",
     "TARGETS",
@@ -69,7 +71,7 @@ def parse_title_pair(columns: Any) -> tuple[Any, Any]:
     """Return the two titles of ``columns=``, (source, target). Raises `TypeError` for anything but a pair."""
     pair = tuple(columns) if isinstance(columns, Iterable) and not isinstance(columns, str) else ()
     if len(pair) != 2:
-        raise TypeError(f"columns are the titles of two columns, (source, target), and not {columns!r}")
+        raise TypeError(f"columns are the titles of two columns, (source, target), and not {quote(columns)}")
     return pair[0], pair[1]
 
 

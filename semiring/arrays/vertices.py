@@ -85,7 +85,7 @@ class Vertices:
         if not hasattr(vertices, "__iter__"):
             self.index(vertices)  # raises `VertexError` for an unknown vertex, before the error about the list
         if one or isinstance(vertices, str) or not hasattr(vertices, "__iter__"):
-            raise TypeError(f"vertices are a list of them, and {vertices!r} is one: give [{vertices!r}]")
+            raise TypeError(f"vertices are a list of them, and {quote(vertices)} is one: give [{quote(vertices)}]")
         return np.array([self.index(vertex) for vertex in vertices], np.int64)
 
     def name(self, vertex: int) -> Any:
@@ -115,5 +115,5 @@ def _check_names(names: Iterable[Hashable], n: int) -> tuple[Hashable, ...]:
         raise TypeError(f"a name of a vertex is hashable, such as a string or a number: {error}") from None
     if different != n:
         twice = next(name for position, name in enumerate(name_list) if name in name_list[:position])
-        raise ShapeError(f"the name {twice!r} was given to two vertices: names must differ")
+        raise ShapeError(f"the name {quote(twice)} was given to two vertices: names must differ")
     return name_list

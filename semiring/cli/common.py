@@ -18,7 +18,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from semiring.advice import name_matrix
+from semiring.advice import name_matrix, quote
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import ALIASES, CATALOGUE, as_semiring
 from semiring.arrays.bits import BitMatrix
@@ -197,9 +197,10 @@ def find_vertex(network: Network, name: str) -> int:
         if is_count(name) and int(name) < n:
             return int(name)
         raise SemiringError(
-            f"no vertex is named {name!r}: they are 0 … {n - 1}"
+            f"no vertex is named {quote(name)}: they are 0 … {n - 1}"
             if n
-            else f"no vertex is named {name!r}: {network.title} holds no edges and no vertices: is it the right file?"
+            else f"no vertex is named {quote(name)}: {network.title} holds no edges and no vertices: is it the right "
+            "file?"
         )
     names = [str(own) for own in network.names]
     if name in names:
@@ -211,14 +212,14 @@ def find_vertex(network: Network, name: str) -> int:
             return matches[0]
         if matches:
             raise SemiringError(
-                f"{name!r} may be {', '.join(names[vertex] for vertex in matches[:8])}: give one of these names"
+                f"{quote(name)} may be {', '.join(names[vertex] for vertex in matches[:8])}: give one of these names"
             )
     folded = {text.casefold(): text for text in (*(network.labels or ()), *names)}
     close = get_close_matches(lowered, folded, n=3) or [text for text in folded if lowered in text][:3]
     near = [folded[text] for text in close]
     some = ", ".join(names[:6]) + ("" if len(names) <= 6 else f" … {names[-1]}")
     hint = f"did you mean {' or '.join(repr(text) for text in near)}?" if near else f"they are {some}"
-    raise SemiringError(f"no vertex is named {name!r}: {hint}")
+    raise SemiringError(f"no vertex is named {quote(name)}: {hint}")
 
 
 # ----------------------------------------------------------------------------------------------------------- output

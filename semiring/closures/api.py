@@ -14,16 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring import profiling
+from semiring.advice import quote
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import adds_products, as_semiring, path_counts
 from semiring.algorithms.methods import METHODS, matrix_methods, methods_by_device, takes_edges
 from semiring.algorithms.predecessors import PredecessorSearch
 from semiring.algorithms.progress import Progress, as_progress
 from semiring.algorithms.stars import check_star
+from semiring.arguments import check_flags
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.device import are_disjoint
 from semiring.arrays.labels import may_name_vertices
-from semiring.arrays.operands import check_flags, device_context, has_adjacent_elements
+from semiring.arrays.operands import device_context, has_adjacent_elements
 from semiring.arrays.sparse import is_sparse
 from semiring.closures.call import Call, Options
 from semiring.closures.explanation import Explanation
@@ -387,10 +389,12 @@ def _parse_compute_dtype(name: Any) -> np.dtype[Any] | None:
         return None
     try:
         dtype: np.dtype[Any] | None = np.dtype(name)
-    except TypeError:
+    except (TypeError, ValueError):
         dtype = None
     if dtype != np.float16:
-        raise DTypeError(f"compute_dtype is {name!r}, and only 'float16' can be requested: leave it out, or convert A")
+        raise DTypeError(
+            f"compute_dtype is {quote(name)}, and only 'float16' can be requested: leave it out, or convert A"
+        )
     return dtype
 
 
@@ -415,12 +419,15 @@ _ALL_RULES = frozenset(STRUCTURES)
 
 def select_rules(structure: bool | str | Iterable[str]) -> frozenset[str]:
     """Return the names of the rules that ``structure=`` allows. Raises `UnknownNameError` for another name."""
-    if structure is True:
-        return _ALL_RULES
-    names = frozenset([structure] if isinstance(structure, str) else structure or ())
-    for name in names - _ALL_RULES:
-        raise UnknownNameError("rule that uses the structure", str(name), STRUCTURES)
-    return names
+    if isinstance(structure, bool):
+        return _ALL_RULES if structure else frozenset()
+    if not isinstance(structure, str | Iterable) or hasattr(structure, "dtype"):
+        raise TypeError(f"structure is {quote(structure)}: give True, False, or the names of some rules")
+    names = [structure] if isinstance(structure, str) else list(structure)
+    for name in names:
+        if not isinstance(name, str) or name not in _ALL_RULES:
+            raise UnknownNameError("rule that uses the structure", name, STRUCTURES)
+    return frozenset(names)
 
 
 def closure_of_rounded(

@@ -48,7 +48,7 @@ def load_network(name: str, semiring: Semiring | str | None = None, *, dtype: An
     >>> flights.matrix.shape, flights.unit, flights.names[:3], flights.labels[:3]
     ((352, 352), 'km', ('ABE', 'ATL', 'BNA'), ('Allentown/Bethlehem', 'Atlanta', 'Nashville'))
     """
-    if name not in NETWORKS:
+    if not isinstance(name, str) or name not in NETWORKS:
         raise UnknownNameError("network", name, NETWORKS)
     folder = files("semiring.data")
     with as_file(folder / f"{name}.csv") as edges, as_file(folder / f"{name}.positions.csv") as positions:

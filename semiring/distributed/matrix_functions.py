@@ -15,7 +15,7 @@ from typing import Any, TypedDict, Unpack, overload
 
 import numpy as np
 
-from semiring.advice import option
+from semiring.advice import option, quote
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.expressions.tree import is_floating, is_half
@@ -210,7 +210,7 @@ class _RankContext:
 
     def __init__(self, comm: Any, device: Any) -> None:
         if device not in (None, "cuda"):
-            raise DeviceError(f"device is {device!r}: pass None for the CPU, or 'cuda' for a GPU of each rank")
+            raise DeviceError(f"device is {quote(device)}: pass None for the CPU, or 'cuda' for a GPU of each rank")
         self.comm, self.device = load_mpi().COMM_WORLD if comm is None else comm, device
         self.ranks = _cached_ranks(self.comm)
 
@@ -895,7 +895,7 @@ class DistributedPaths:
 
     def _vertex(self, vertex: Any) -> int:
         if isinstance(vertex, bool) or not isinstance(vertex, int | np.integer) or not 0 <= vertex < self.n:
-            raise VertexError(f"no vertex is {vertex!r}: they are 0 … {self.n - 1}")
+            raise VertexError(f"no vertex is {quote(vertex)}: they are 0 … {self.n - 1}")
         return int(vertex)
 
 

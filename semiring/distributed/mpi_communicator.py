@@ -8,6 +8,7 @@ import sys
 import time
 from typing import Any
 
+from semiring.advice import quote
 from semiring.errors import MissingExtraError
 from semiring.namespaces import Array
 
@@ -100,7 +101,7 @@ class MpiRanks:
         if isinstance(error, KeyboardInterrupt):
             text = "interrupted"
         elif isinstance(error, SystemExit):
-            text = f"it ends while others go on, sys.exit({error.code!r})"
+            text = f"it ends while others go on, sys.exit({quote(error.code)})"
         else:
             text = " ".join(str(error).split()) or type(error).__name__
         print(f"semiring: error: rank {self.rank} of {self.size}: {text}", file=sys.stderr, flush=True)

@@ -12,6 +12,7 @@ from typing import IO, Any, BinaryIO
 
 import numpy as np
 
+from semiring.advice import quote
 from semiring.errors import FormatError
 from semiring.io.files import decode_lines
 from semiring.io.network import Edges, check_size
@@ -51,7 +52,7 @@ def read_dimacs(stream: IO[bytes], source: str, encoding: str | None = None) -> 
             values.append(weight)
             numbers.append(number)
         else:
-            raise FormatError(f"{place}: a line begins with c, p or a, not {fields[0][:20]!r}")
+            raise FormatError(f"{place}: a line begins with c, p or a, not {quote(fields[0], 20)}")
     if size < 0:
         raise FormatError(f"{source}: no line 'p sp <vertices> <arcs>'")
     if len(rows) != promised:
@@ -73,11 +74,11 @@ def _parse_arc(fields: list[str], size: int, place: str) -> tuple[int, int, int 
         raise FormatError(f"{place}: expected 'a <tail> <head> <weight>'")
     for field in fields[1:3]:
         if not is_count(field) or not 1 <= int(field) <= size:
-            raise FormatError(f"{place}: the vertex {field[:20]!r} is not one of 1 … {size}")
+            raise FormatError(f"{place}: the vertex {quote(field, 20)} is not one of 1 … {size}")
     try:
         return int(fields[1]) - 1, int(fields[2]) - 1, parse_number(fields[3])
     except ValueError as error:
-        raise FormatError(f"{place}: the weight {fields[3][:40]!r} is {error}") from None
+        raise FormatError(f"{place}: the weight {quote(fields[3], 40)} is {error}") from None
 
 
 def write_dimacs(stream: BinaryIO, matrix: Any, zero: Any) -> None:

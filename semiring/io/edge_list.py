@@ -213,8 +213,8 @@ def _find_delimiter(line: str, decimal: str, place: str) -> str:
         )
     if commas == 1 and re.fullmatch(r"\S+\s+\S+\s+[-+]?\d+,\d+", bare.strip()) and not semicolons:
         raise FormatError(
-            f"{place}: {line.strip()[:40]!r} has a decimal comma, or two fields: pass {option('decimal', ',')}, or put "
-            "the names into double quotes"
+            f"{place}: {quote(line.strip(), 40)} has a decimal comma, or two fields: pass {option('decimal', ',')}, or "
+            "put the names into double quotes"
         )
     return "," if commas > semicolons else ";" if semicolons else " "
 
@@ -488,7 +488,8 @@ def _collect(rows: Iterator[Row], columns: Columns, source: str, decimal: str, *
                 ) from None
         if kind is not None and fields[kind].casefold() != "directed":
             if fields[kind].casefold() != "undirected":
-                raise FormatError(f"{source}:{number}: the type is {fields[kind][:40]!r}, not Directed or Undirected")
+                given = quote(fields[kind], 40)
+                raise FormatError(f"{source}:{number}: the type is {given}, not Directed or Undirected")
             found.undirected.append(len(found.rows))
         found.rows.append(found.number_vertex(start))
         found.columns.append(found.number_vertex(end))
@@ -500,7 +501,7 @@ def _weight_error(text: str, error: Exception, columns: Columns, place: str, is_
     """Return the error for a field that is no weight; without a header, in the first line it may be a title."""
     assert columns.weight is not None
     called = f" ({columns.title})" if columns.title else ""
-    reason = f"the weight {text[:40]!r} is {error}" if text else "the weight is missing"
+    reason = f"the weight {quote(text, 40)} is {error}" if text else "the weight is missing"
     hint = ""
     if re.fullmatch(r"[-+]?\d+,\d+", text):
         hint = f": pass {option('decimal', ',')} for decimal commas, and write thousands without a separator"

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from semiring.advice import advice, option, quote
+from semiring.arguments import as_numbers
 from semiring.arrays.labels import frame_values
 from semiring.arrays.titles import (
     SOURCES,
@@ -99,7 +100,7 @@ def edges_of_rows(x: Any, columns: Any, weight: Any) -> Edges:
         (attributes,) = rest.values()
         titles = dict.fromkeys(title for held in attributes for title in held)
         rest = {title: [held.get(title) for held in attributes] for title in titles}
-    if not (weight is None or is_weight_list(weight) or weight in rest):
+    if not (weight is None or is_weight_list(weight) or (isinstance(weight, Hashable) and weight in rest)):
         raise UnknownNameError("column", weight, map(str, rest))
     edges = _edges_of_table((tail, head), ends, rest, rest.__getitem__, weight, "row {} of the edges", vertices)
     return replace(edges, directed=not is_undirected)
@@ -140,8 +141,9 @@ def is_weight_list(weight: Any) -> bool:
 def listed_weights(weight: Any, count: int) -> list[Any]:
     """Return the weights of ``count`` edges in a list or an array. Raises `ShapeError` for another number of them."""
     values = weight.tolist() if hasattr(weight, "tolist") else list(weight)
-    if np.ndim(weight) != 1 or len(values) != count:
-        raise ShapeError(f"weight= is a list of shape {np.shape(weight)} for {count} edges: give one number for each")
+    shape = as_numbers(weight, "weight=").shape
+    if len(shape) != 1 or len(values) != count:
+        raise ShapeError(f"weight= is a list of shape {shape} for {count} edges: give one number for each")
     return values
 
 

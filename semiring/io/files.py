@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Iterator
 from typing import IO, Any
 
-from semiring.advice import option
+from semiring.advice import option, plain_text
 from semiring.algebra.catalogue import ALIASES, CATALOGUE
 from semiring.arrays.memory import demand_memory
 from semiring.errors import FormatError, TooLargeError
@@ -35,10 +35,13 @@ def names_file(x: Any) -> bool:
     return isinstance(x, str | os.PathLike) and x not in CATALOGUE and x not in ALIASES
 
 
+_LONGEST_PATH = 1000  # characters of the name of a file in a message
+
+
 def name_of(source: Any) -> str:
     """Return the name of a file, an open file, or of bytes, for messages. Raises `TypeError` for anything else."""
     if isinstance(source, str | os.PathLike):
-        return "<stdin>" if source == "-" else os.fspath(source)
+        return "<stdin>" if source == "-" else plain_text(os.fspath(source), _LONGEST_PATH)
     if isinstance(source, bytes | bytearray | memoryview):
         return "<bytes>"
     if not hasattr(source, "read"):

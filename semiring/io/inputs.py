@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from semiring.advice import quote
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
+from semiring.arguments import check_flags
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.labels import (
     LabelledArray,
@@ -177,6 +178,7 @@ def as_network(
            [ 7., inf,  4.],
            [inf,  4., inf]])
     """
+    check_flags({"directed": directed})
     reading = Reading(weight, directed, columns)
     algebra = as_semiring(semiring_of(x, semiring))
     if names_file(x):

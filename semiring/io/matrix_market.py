@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from semiring.advice import quote
 from semiring.errors import FormatError, SemiringError
 from semiring.io.network import Edges, Entries, check_size, count_vertices
 from semiring.io.text import count_listed, edge_chunks, numbers_as_text
@@ -101,7 +102,7 @@ def _check_lines(content: bytes, kind: str, field: str, source: str) -> tuple[by
         line = body[end : body.index(b"\n", end)]
         expected = "a number" if kind == "array" else "a row, a column" + (", and a number" if value else "")
         excerpt = line[:40].decode(errors="replace")
-        raise FormatError(f"{source}:{number}: {excerpt!r}, and {expected} are expected ({field})")
+        raise FormatError(f"{source}:{number}: {quote(excerpt)}, and {expected} are expected ({field})")
     return content[:start], content[start:]
 
 

@@ -14,10 +14,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from semiring.advice import advice, fewer_paths_advice, option
+from semiring.advice import advice, fewer_paths_advice, option, quote
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import CATALOGUE, as_semiring
 from semiring.algebra.expressions.tree import float_limits, is_half
+from semiring.arguments import as_dtype
 from semiring.arrays.labels import make_frame
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.operands import as_matrix
@@ -418,13 +419,13 @@ def convert_network(network: Network, semiring: Semiring, dtype: Any = None) -> 
     """
     own = as_semiring(semiring_of(network, None))
     matrix = network.matrix
-    if own == semiring and (dtype is None or np.dtype(dtype) == matrix.dtype):
+    if own == semiring and (dtype is None or as_dtype(dtype) == matrix.dtype):
         return network if network.semiring is own else replace(network, semiring=semiring)
     # Over truth values every edge is True, so combined weights lose nothing.
     if network.combined and own.add.expression != semiring.add.expression and semiring.dtypes != ("bool",):
         raise AlgebraError(
             f"some edges of the network were added by the ⊕ of {own.name}, so their weights in {semiring.name} "
-            f"are not known: read it with semiring={semiring.name!r}"
+            f"are not known: read it with semiring={quote(semiring.name)}"
         )
     rows, columns, values = network_edges(network)
     named = network._vertex_names
@@ -467,7 +468,7 @@ def convert(
     """
     if values.dtype.kind not in "fiub":
         raise FormatError(f"{locate(-1)}: holds {values.dtype}, not real numbers")
-    target = np.dtype(dtype) if dtype is not None else _default_dtype(values, semiring, has_dtype=has_dtype)
+    target = as_dtype(dtype) if dtype is not None else _default_dtype(values, semiring, has_dtype=has_dtype)
     semiring.check_dtype(target)
     if values.dtype.kind == "f":
         _reject_values(np.isnan(values), values, locate, DomainError, "the weight is not a number (NaN)")

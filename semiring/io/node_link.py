@@ -139,7 +139,7 @@ def _get_list(content: Any, key: str, source: str) -> list[Any]:
 
 def _get_entry(item: Any, key: str, place: str) -> Any:
     if not isinstance(item, Mapping) or item.get(key) is None:
-        raise FormatError(f"{place} has no {key!r}")
+        raise FormatError(f"{place} has no {quote(key)}")
     return item[key]
 
 

@@ -136,7 +136,7 @@ def _check_members(archive: zipfile.ZipFile, source: str) -> set[str]:
         if name == info.filename:
             raise FormatError(f"{source}: holds a file that is no array")
         if name in members:
-            raise FormatError(f"{source}: holds two arrays {quote(name)}")
+            raise FormatError(f"{source}: holds two arrays {quote(name, 20)}")
         members.add(name)
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise FormatError(
@@ -181,21 +181,23 @@ def _read_sparse(arrays: Any, names: np.ndarray[Any, Any] | None, source: str) -
     kind = arrays["format"]
     name = kind[()].decode() if kind.shape == () and kind.dtype.kind == "S" else str(kind)
     if name not in _SPARSE:
-        raise FormatError(f"{source}: the sparse format is {name[:20]!r}, and known are {', '.join(_SPARSE)}")
+        raise FormatError(f"{source}: the sparse format is {quote(name)}, and known are {', '.join(_SPARSE)}")
     sides = arrays["shape"]
     if sides.dtype.kind not in "iu" or sides.shape != (2,) or sides.min() < 0:
         raise FormatError(f"{source}: 'shape' is {sides.dtype} {sides.tolist()}, and two numbers are expected")
     n = count_vertices(sides.tolist(), source)
     for array in _SPARSE[name]:
         if array not in arrays:
-            raise FormatError(f"{source}: holds no array {array!r}")
+            raise FormatError(f"{source}: holds no array {quote(array)}")
     check_size(n, arrays["data"].size, source)
     data, *indices = (arrays[array] for array in _SPARSE[name])
     if data.dtype.kind not in "fiub" and not is_floating(data.dtype):
         raise FormatError(f"{source}: holds {data.dtype}, not real numbers")
     for array, held in zip(_SPARSE[name][1:], indices, strict=True):
         if held.dtype.kind not in "iu" or held.ndim != 1 or (held.size and held.max() > np.iinfo(np.int64).max):
-            raise FormatError(f"{source}: {array!r} is {held.dtype} {held.shape}, and a list of indices is expected")
+            raise FormatError(
+                f"{source}: {quote(array)} is {held.dtype} {held.shape}, and a list of indices is expected"
+            )
     indices = [held if held.dtype == np.int32 else held.astype(np.int64) for held in indices]
     if name == "dia" and (wrong := [k for k in indices[0].tolist() if not -n < k < n]):  # SciPy takes them modulo 2^32
         raise FormatError(f"{source}: the offset {wrong[0]} of a diagonal is outside a matrix of {n} vertices")

@@ -7,9 +7,10 @@ import os
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
-from semiring.advice import plain_text
+from semiring.advice import plain_text, quote
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
+from semiring.arguments import check_flags, require_text
 from semiring.arrays.titles import parse_title_pair
 from semiring.errors import DTypeError, FormatError, MissingExtraError
 from semiring.io import dimacs, edge_list, matrix_market, node_link, npy
@@ -70,16 +71,17 @@ def format_of(path: str | os.PathLike[str]) -> str:
             f"the first argument of write is the name of a file, write(path, matrix), not a {type(path).__name__}"
         )
     name = os.fspath(path)
+    shown = plain_text(name, 1000)
     if name == "-":
         return "txt"
     ending = Path(name.removesuffix(".gz")).suffix.lower()
     if ending not in FORMATS or (name.endswith(".gz") and ending in (".npy", ".npz")):
         reader = _OTHER_READERS.get(ending) if os.path.exists(name) else None
         if os.path.isdir(name):
-            raise FormatError(f"{name} is a folder: give a file that ends in {', '.join(FORMATS)}")
+            raise FormatError(f"{shown} is a folder: give a file that ends in {', '.join(FORMATS)}")
         hint = f". {reader}(FILE) reads it, and the functions of semiring accept its result" if reader else ""
         raise FormatError(
-            f"{name}: the ending names no known format: give one of {', '.join(FORMATS)} (text also with .gz){hint}"
+            f"{shown}: the ending names no known format: give one of {', '.join(FORMATS)} (text also with .gz){hint}"
         )
     return FORMATS[ending]
 
@@ -156,10 +158,13 @@ def read(
     than once combine by ⊕. In a dense matrix every entry is an element of the semiring. Nothing is unpickled. Time
     O(size of the file), memory some 100 bytes an edge, and n² elements for a dense matrix.
     """
+    for option_name, text in (("format", format), ("encoding", encoding)):
+        require_text(text, option_name)
+    check_flags({"header": header, "directed": directed, "sparse": sparse})
     name = name_of(path)
     kind = format or ("txt" if name.startswith("<") else _readable_format(name))
     if kind not in (*FORMATS.values(), *_NETWORKX):
-        raise FormatError(f"no format is named {kind!r}: known are {', '.join(dict.fromkeys(FORMATS.values()))}")
+        raise FormatError(f"no format is named {quote(kind)}: known are {', '.join(dict.fromkeys(FORMATS.values()))}")
     _check_options(name, kind, header, weight, columns, encoding, decimal)
     with open_binary(path) as stream:
         content: Edges | Entries
@@ -199,9 +204,9 @@ def _check_options(
 ) -> None:
     """Raise an error for options that do not apply to a format."""
     if not isinstance(weight, str | None):
-        raise TypeError(f"weight= is the title of the column of weights in a file, such as 'km', not {weight!r}")
-    if decimal not in (".", ","):
-        raise ValueError(f"decimal= is '.' or ',', not {decimal!r}")
+        raise TypeError(f"weight= is the title of the column of weights in a file, such as 'km', not {quote(weight)}")
+    if not isinstance(decimal, str) or decimal not in (".", ","):
+        raise ValueError(f"decimal= is '.' or ',', not {quote(decimal)}")
     is_list = kind in ("csv", "tsv", "txt")
     if not is_list and (header is not None or columns is not None or decimal != "."):
         raise FormatError(f"{name}: header=, columns= and decimal= are for edge lists, not for {kind.strip('.')}")

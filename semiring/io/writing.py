@@ -5,15 +5,17 @@ from __future__ import annotations
 import gzip
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, BinaryIO, cast
 
 import numpy as np
 
+from semiring.advice import quote
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.expressions.tree import is_floating, is_half
 from semiring.algorithms.progress import Progress, as_progress
+from semiring.arguments import require_text
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.labels import is_edge_frame, is_frame, is_graph, labelled_square
 from semiring.arrays.operands import as_host_operand, as_matrix, require_real_numbers
@@ -81,6 +83,8 @@ def write(
     dtype, so read them with ``dtype=``. An existing file keeps its permissions, and it keeps its content if an error
     occurs.
     """
+    require_text(format, "format")
+    require_text(unit, "unit", optional=False)
     kind, directed = format or format_of(path), True
     if hasattr(matrix, "_as_network"):  # `Paths`, which belongs to a package that imports this one
         matrix = matrix._as_network()
@@ -204,12 +208,14 @@ def _host_matrix(matrix: Any, semiring: Semiring, kind: str) -> Any:
 def _check_names(names: Sequence[str] | None, n: int) -> Sequence[str] | None:
     if names is None:
         return None
+    if not isinstance(names, Iterable):
+        raise TypeError(f"names are a list with a name for each vertex, and not {quote(names)}")
     texts = [str(name) for name in names]
     if len(texts) != n:
         raise ShapeError(f"{len(texts)} names for {n} vertices")
     if len(set(texts)) < n:
         twice = next(text for text, count in Counter(texts).items() if count > 1)
-        raise ShapeError(f"the name {twice!r} was given to two vertices: names must differ")
+        raise ShapeError(f"the name {quote(twice)} was given to two vertices: names must differ")
     return texts
 
 

@@ -25,6 +25,7 @@ from semiring.arrays.encoding import (
     is_rounded,
     product_encoding,
 )
+from semiring.arrays.memory import new_array
 from semiring.errors import ShapeError
 from semiring.kernels import backend_for, device_backend
 from semiring.kernels.engine import Engine, make_plan
@@ -89,14 +90,14 @@ def choose_destination(
     the same view, or share no element.
     """
     if target is None and type(operands[0]) is np.ndarray:
-        return np.empty(shape, dtype)
+        return new_array(np, shape, dtype)
     if target is not None and is_device_array(target) == is_device_array(operands[0]):
         if addend is not None and is_device_array(addend):
             same = target.data.ptr == addend.data.ptr and target.strides == addend.strides
             operands = operands if same else (*operands, addend)
         if not overlaps(target, *operands):
             return target
-    return array_namespace(operands[0]).empty(shape, dtype)
+    return new_array(array_namespace(operands[0]), shape, dtype)
 
 
 def batch_shape(A: Array, B: Array) -> tuple[int, ...]:

@@ -10,11 +10,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from semiring.advice import quote
 from semiring.algebra import Operation, Semiring
 from semiring.algebra.catalogue import as_semiring, check_sum_laws
 from semiring.algebra.expressions import Expression
+from semiring.arguments import as_dtype, as_shape, check_dimensions, require_integer
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.encoding import Scan, check_entries, check_operands, round_to_dtype, to_compute_dtype
+from semiring.arrays.memory import demand_array, new_array
 from semiring.arrays.operands import as_array, as_output, operands, result_converter, run_on_operand_device, store
 from semiring.arrays.scans import limits_of
 from semiring.errors import ShapeError
@@ -30,7 +33,6 @@ __all__ = [
     "multiply",
     "reduce",
     "reduced_axes",
-    "require_integer",
     "scaled_sum",
     "zeros",
 ]
@@ -38,22 +40,11 @@ __all__ = [
 _Operands: TypeAlias = tuple[dict[str, Array], list[Scan], tuple[int, ...]]
 
 
-def require_integer(number: Any, description: str) -> int:
-    """Return a caller's number as an int.
-
-    Raises `TypeError`, whose message contains the ``description``, for anything else.
-    """
-    try:
-        return index(number)
-    except TypeError:
-        raise TypeError(f"{description} is an integer, not {number!r}") from None
-
-
 def _resolve_dtype(semiring: Semiring, dtype: Any) -> np.dtype[Any]:
     """Return the dtype; for None float64, or the first dtype on which the semiring is defined."""
     if dtype is None:
         dtype = np.float64 if semiring.supports(np.float64) else semiring.dtypes[0]
-    result: np.dtype[Any] = np.dtype(dtype)
+    result = as_dtype(dtype)
     semiring.check_dtype(result)
     return result
 
@@ -94,7 +85,10 @@ def zeros(
     """
     semiring = as_semiring(semiring)
     dtype = _resolve_dtype(semiring, dtype)
-    return _namespace(device).full(shape, semiring.zero_for(dtype), dtype)
+    sizes = as_shape(shape)
+    result = new_array(_namespace(device), sizes, dtype)
+    result.fill(semiring.zero_for(dtype))
+    return result
 
 
 @run_on_operand_device
@@ -133,8 +127,7 @@ def identity(n: int, semiring: Semiring | str | None = None, dtype: Any = None, 
            [-inf,   0.]])
     """
     semiring = as_semiring(semiring)
-    if require_integer(n, "the size of an identity") < 0:
-        raise ValueError(f"the size of an identity is at least 0, not {n}")
+    n = require_integer(n, "the size of an identity", 0)
     result = zeros((n, n), semiring, dtype, device=device)
     result.reshape(-1)[:: n + 1] = semiring.one_for(result.dtype)
     return result
@@ -288,10 +281,15 @@ def _gather_operands(semiring: Semiring, check: bool, device: Any, **arguments: 
     """Return the operands in one dtype and memory, a scan of each, and the shape to which they broadcast."""
     arrays = dict(zip(arguments, operands(semiring, device=device, check=check, **arguments), strict=True))
     try:
+        for name, array in arrays.items():
+            check_dimensions(array.ndim, name)
         shape = np.broadcast_shapes(*(array.shape for array in arrays.values()))
     except ValueError:
         shapes = ", ".join(f"{name} is {array.shape}" for name, array in arrays.items())
         raise ShapeError(f"{shapes}: their shapes do not broadcast") from None
+    first = next(iter(arrays.values()))
+    if not is_device_array(first):
+        demand_array(shape, first.dtype)
     return arrays, check_operands(semiring, arrays) if check else [], shape
 
 
@@ -468,14 +466,14 @@ def reduced_axes(axis: Any, dimensions: int) -> tuple[int, ...]:
         if any(isinstance(one, bool) for one in several):
             raise TypeError
     except TypeError:
-        raise TypeError(f"axis is an integer or a tuple of integers, not {axis!r}") from None
+        raise TypeError(f"axis is an integer or a tuple of integers, not {quote(axis)}") from None
     for one in indices:
         if not -dimensions <= one < dimensions:
             ends = f"an axis is between {-dimensions} and {dimensions - 1}" if dimensions else "it is a number"
-            raise np.exceptions.AxisError(f"axis={axis!r}, and A has {dimensions} dimensions: {ends}")
+            raise np.exceptions.AxisError(f"axis={quote(axis)}, and A has {dimensions} dimensions: {ends}")
     axes = sorted({one % dimensions for one in indices})
     if len(axes) < len(indices):
-        raise ValueError(f"axis={axis!r} names an axis twice: once is enough")
+        raise ValueError(f"axis={quote(axis)} names an axis twice: once is enough")
     return tuple(axes)
 
 

@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
+from semiring.arguments import require_integer
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.encoding import Scan, has_inner_zero, round_to_dtype, to_compute_dtype
 from semiring.arrays.labels import is_labelled, labelled_product, labelled_square
+from semiring.arrays.memory import new_array
 from semiring.arrays.operands import as_matrix, as_output, operands, result_converter, run_on_operand_device, store
 from semiring.errors import AlgebraError, ShapeError
 from semiring.linalg import packed
@@ -23,7 +25,7 @@ from semiring.linalg.dispatch import (
     reveals_invalid_entries,
     scan_operands,
 )
-from semiring.linalg.elementwise import identity, require_integer
+from semiring.linalg.elementwise import identity
 from semiring.linalg.product_explanation import ProductExplanation, record_product
 from semiring.linalg.ranges import may_wrap
 from semiring.namespaces import Array, array_namespace, is_device_array
@@ -281,7 +283,8 @@ def _matmul_with_witness(
     left, right, shape, axes = _align_dimensions(left, right)
     target = None if out is None else as_output(out, shape, left.dtype, like=left if device is None else None)
     xp = array_namespace(left)
-    result = xp.full(shape, semiring.zero_for(left.dtype), left.dtype)
+    result = new_array(xp, shape, left.dtype)
+    result.fill(semiring.zero_for(left.dtype))
     witness = xp.full(shape, -1, np.int32 if left.shape[-1] < 2**31 else np.int64)
     C, W = result[axes], witness[axes]
     if left.shape[-1] and C.size:

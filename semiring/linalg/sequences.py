@@ -22,12 +22,14 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
+from semiring.arguments import as_numbers, require_integer
 from semiring.arrays.encoding import has_inner_zero, round_to_dtype, to_compute_dtype
+from semiring.arrays.memory import new_array
 from semiring.arrays.operands import operands, result_converter, run_on_operand_device
 from semiring.errors import DTypeError, ShapeError
 from semiring.kernels.contract import Steps
 from semiring.linalg.dispatch import Walker, make_walker, scan_operands
-from semiring.linalg.elementwise import identity, multiply, require_integer
+from semiring.linalg.elementwise import identity, multiply
 from semiring.linalg.product_explanation import ProductExplanation, record_product
 from semiring.linalg.products import demand_selective, matmul
 from semiring.linalg.ranges import may_wrap
@@ -273,7 +275,7 @@ class Chain:
     def best_path(self) -> tuple[Array, Array]:
         """Return the last state, and for each of its entries the states (..., steps, n) before the steps."""
         xp, x = array_namespace(self.x), self.start
-        W = xp.empty((*self.batch, self.steps, x.shape[-1]), np.int32)
+        W = new_array(xp, (*self.batch, self.steps, x.shape[-1]), np.dtype(np.int32))
         for t in range(self.steps):
             y, W[..., t, :] = self.multiply_with_witness(x, t)
             x = self.next_state(t, x, y)
@@ -363,6 +365,8 @@ def _build_chain(
     """Return the chain of the arguments of a public function, and the dtype of the results."""
     if threads is not None:
         check_threads(threads)
+    if As is None:
+        raise TypeError("As is None: pass a matrix, or one for each step")
     named = {"As": As, "x": x, "weights": weights}
     named = {name: value for name, value in named.items() if value is not None}
     arrays = dict(zip(named, operands(semiring, device=device, check=check, **named), strict=True))
@@ -375,7 +379,7 @@ def _build_chain(
     if rows is None and A.ndim >= 2:
         rows = identity(A.shape[-1], semiring, A.dtype, device="cuda" if is_device_array(A) else None)
     if lengths is not None:
-        lengths = xp.asarray(lengths)
+        lengths = xp.asarray(as_numbers(lengths, "lengths") if isinstance(lengths, list | tuple) else lengths)
         if lengths.dtype.kind not in "iu":
             raise DTypeError(f"lengths has dtype {lengths.dtype}: lengths are whole numbers of steps")
     A, rows, weights, lengths, steps = arrange_chain(xp, A, rows, arrays.get("weights"), lengths, steps, square=square)
@@ -600,6 +604,6 @@ def scan(
     semiring = as_semiring(semiring)
     chain, dtype = _build_chain(As, x, semiring, weights, lengths, steps, check, threads, device)
     xp = array_namespace(chain.x)
-    result = xp.empty((chain.steps, *chain.batch, chain.x.shape[-1]), chain.x.dtype)
+    result = new_array(xp, (chain.steps, *chain.batch, chain.x.shape[-1]), chain.x.dtype)
     chain.scan(xp.moveaxis(result, 0, -2))
     return result_converter(As, x, weights)(round_to_dtype(result, dtype))

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypedDict, Unp
 
 import numpy as np
 
-from semiring.advice import fewer_paths_advice
+from semiring.advice import fewer_paths_advice, quote
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring, boolean, max_min, max_plus, max_times, min_plus
 from semiring.algorithms.progress import Progress, as_progress
@@ -333,12 +333,17 @@ class _PathRequest(NamedTuple):
         return SomePaths(answer, self.semiring, vertices)
 
 
+_LIMIT_BITS = 1024  # of a limit, which is a bound of sums of the largest floats
+
+
 def _check_limit(limit: Any) -> None:
-    value = np.asarray(limit)
+    value = np.empty(1) if isinstance(limit, list | tuple) else np.asarray(limit)
     if value.ndim or not (value.dtype.kind in "fiub" or isinstance(limit, int)):  # an int of more than 64 bits
-        raise TypeError(f"limit is {limit!r}: give one number")
+        raise TypeError(f"limit is {quote(limit)}: give one number")
     if value != value:
         raise ValueError("limit is NaN: give a number")
+    if isinstance(limit, int) and limit.bit_length() > _LIMIT_BITS:
+        raise ValueError(f"limit has {limit.bit_length():,} bits: leave it out, or give a smaller one")
 
 
 def _number_ends(vertices: Vertices, sources: Any, targets: Any) -> tuple[Any, Any]:
@@ -372,7 +377,7 @@ def _expand_options(function: Callable[..., Any]) -> _PathFunction:
     @wraps(function)
     def call(*arguments: Any, **options: Any) -> Any:
         for name in options.keys() - names:
-            raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
+            raise TypeError(f"{function.__name__}() got an unexpected keyword argument {quote(name)}")
         return function(*arguments, **options)
 
     call.__signature__ = signature(function).replace(parameters=[*own, *shared])  # type: ignore[attr-defined]

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 
 from semiring.advice import fewer_paths_advice
 from semiring.algebra import Semiring
+from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.expressions.tree import is_floating
 from semiring.algorithms.predecessors import nearest_tree, path_sums
 from semiring.algorithms.stored_paths import follow_edges
+from semiring.arguments import require_integer
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.folds import farthest_entries, fold_rows
 from semiring.arrays.labels import make_frame
@@ -97,7 +99,7 @@ class Paths:
         names: Iterable[Hashable] | None = None,
         weights: Any = None,
     ) -> None:
-        self._is_reflexive = True
+        self._is_reflexive, semiring = True, as_semiring(semiring)
         matrix, weights = (np.load(each, mmap_mode="r") if is_npy_name(each) else each for each in (matrix, weights))
         self.matrix, self.semiring, self.predecessors = matrix, semiring, predecessors
         self._distances = as_matrix(matrix, semiring, square=True)
@@ -238,7 +240,8 @@ class Paths:
         object
             The name, or the number if vertices have no names.
         """
-        return int(vertex) if self.names is None else self.names[vertex]
+        place = require_integer(vertex, "the number of a vertex")
+        return place if self.names is None else self.names[place]
 
     # ---------------------------------------------------------------------------------------------------- paths
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from semiring.advice import plain_text
 from semiring.algebra import Semiring
 from semiring.errors import FormatError, MissingExtraError
 from semiring.io import atomic_file
@@ -139,7 +140,9 @@ def check_picture(path: str | os.PathLike[str]) -> str:
     """
     ending = os.path.splitext(os.fspath(path))[1].lower().removeprefix(".")
     if ending not in FORMATS:
-        raise FormatError(f"{os.fspath(path)}: a picture goes to a file that ends in .{', .'.join(FORMATS)}")
+        raise FormatError(
+            f"{plain_text(os.fspath(path))}: a picture goes to a file that ends in .{', .'.join(FORMATS)}"
+        )
     return ending
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
+from semiring.arguments import as_dtype
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.encoding import check_entries, convert
 from semiring.arrays.labels import may_name_vertices, require_square
@@ -108,7 +109,7 @@ def _read_sparse(A: Any, semiring: Semiring, dtype: Any, names: Any, is_undirect
         raise TooLargeError(
             f"A has {A.shape[0]:,} vertices, and at most {_MAX_VERTICES:,} are numbered: pass a part of it"
         )
-    dtype = common_dtype(semiring, A) if dtype is None else np.dtype(dtype)
+    dtype = common_dtype(semiring, A) if dtype is None else as_dtype(dtype)
     semiring.check_dtype(dtype)
     n = int(A.shape[0])
     rows, columns, stored = stored_entries(A)

@@ -19,9 +19,10 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import adds_products, as_semiring, max_times, min_times, path_counts
 from semiring.algebra.expressions.tree import float_limits, is_floating, is_half
 from semiring.algorithms.stars import divergence_error, warn_of_diverging_sum
+from semiring.arguments import check_flags, require_integer
 from semiring.arrays.encoding import check_entries, decode, encode, has_inner_zero, next_wider_integer, round_to_dtype
 from semiring.arrays.memory import demand_memory
-from semiring.arrays.operands import as_array, as_host_operand, as_output, check_flags
+from semiring.arrays.operands import as_array, as_host_operand, as_output
 from semiring.arrays.parts import to_host_array
 from semiring.arrays.scans import Scan, limits_of
 from semiring.arrays.vertices import Vertices
@@ -371,7 +372,7 @@ class Factor:
             The counts, (n, n) if that is less. Rows and columns are in the order of elimination.
         """
         a, n = self._analysis, len(self)
-        size = min(cells, n)
+        size = min(require_integer(cells, "cells", 1), n)
         cell = np.arange(n) * size // max(1, n)
         filled, edges = np.zeros((size, size), np.int64), np.zeros((size, size), np.int64)
         for s in range(a.count):
@@ -823,8 +824,8 @@ class Factor:
         array([1, 2, 2])
         """
         chosen = self._vertices.indices(vertices)
-        if chunk is not None and chunk < 1:
-            raise ValueError(f"chunk is {chunk}: give a number of rows, 1 or more")
+        if chunk is not None:
+            require_integer(chunk, "chunk", 1)
         if reduce is not None:
             reduced = self._reduce_rows(chosen, find_reduction(reduce, self.semiring))
             if out is None:
@@ -965,7 +966,7 @@ class Factor:
         >>> float(F.update([(0, 1, 2.5)]).distance(0, 1))
         2.5
         """
-        listed = list(edges)
+        listed = list(edges) if isinstance(edges, Iterable) else [edges]
         if not all(isinstance(edge, tuple | list) and len(edge) == 3 for edge in listed):
             raise ShapeError("an edge is not a triple: give (from, to, weight) for each edge that changes")
         tails = self._vertices.indices([edge[0] for edge in listed])

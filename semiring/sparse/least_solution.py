@@ -13,10 +13,11 @@ from semiring.algebra.catalogue import adds_products, as_semiring
 from semiring.algebra.expressions.tree import is_floating
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.stars import divergence_error, warn_of_diverging_sum
+from semiring.arguments import check_flags
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.encoding import check_entries, decode, encode, has_inner_zero, round_to_dtype, to_compute_dtype
 from semiring.arrays.labels import may_name_vertices
-from semiring.arrays.operands import as_host_operand, as_matrix, check_flags, device_context, operands
+from semiring.arrays.operands import as_host_operand, as_matrix, device_context, operands
 from semiring.arrays.parts import to_host_array
 from semiring.arrays.sparse import is_sparse
 from semiring.arrays.zero_conventions import warn_of_other_zeros

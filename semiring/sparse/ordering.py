@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from semiring.arguments import as_numbers
 from semiring.errors import MissingExtraError, ShapeError, UnknownNameError
 
 __all__ = ["ORDERINGS", "elimination_order"]
@@ -49,7 +50,7 @@ def elimination_order(starts: Array, indices: Array, ordering: Any = "auto") -> 
 
 def _check_permutation(ordering: Any, n: int) -> Array:
     """Return the caller's order as int32. Raises `ShapeError` if it is no permutation of n vertices."""
-    order = np.asarray(ordering)
+    order = as_numbers(ordering, "ordering")
     whole = order.shape == (n,) and (order.dtype.kind in "iu" or not order.size)
     if not whole or not np.array_equal(np.sort(order), np.arange(n)):
         raise ShapeError(

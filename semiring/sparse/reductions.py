@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from semiring.advice import quote
 from semiring.algebra import Semiring
 from semiring.arrays.folds import farthest_entries
 from semiring.errors import AlgebraError, UnknownNameError
@@ -39,12 +40,14 @@ def find_reduction(choice: Any, semiring: Semiring) -> Reduction:
     """
     if callable(choice):
         return Reduction(lambda _, block: choice(block))
-    name, *arguments = (choice,) if isinstance(choice, str) else choice
-    if name not in REDUCTIONS:
-        raise UnknownNameError("reduction of rows", str(name), REDUCTIONS)
+    name, *arguments = choice if isinstance(choice, list | tuple) and choice else (choice,)
+    if not isinstance(name, str) or name not in REDUCTIONS:
+        raise UnknownNameError("reduction of rows", name, REDUCTIONS)
     if len(arguments) != (name in _WITH_ARGUMENT):
-        expected = f"the pair ({name!r}, {_WITH_ARGUMENT[name]})" if name in _WITH_ARGUMENT else f"{name!r} alone"
-        raise ValueError(f"reduce is {choice!r}: give {expected}")
+        expected = (
+            f"the pair ({quote(name)}, {_WITH_ARGUMENT[name]})" if name in _WITH_ARGUMENT else f"{quote(name)} alone"
+        )
+        raise ValueError(f"reduce is {quote(choice)}: give {expected}")
     needs_only_worst = name == "eccentricity" and semiring.tropical != "max"
     return Reduction(REDUCTIONS[name](semiring, *arguments), is_builtin=True, needs_only_worst=needs_only_worst)
 
@@ -105,7 +108,7 @@ def _histogram(semiring: Semiring, bins: Any) -> _RowFunction:
     """Return a function that counts the other vertices with a value in each bin, as `numpy.histogram` does."""
     edges = np.asarray(bins)
     if edges.ndim != 1 or edges.size < 2 or not (edges[1:] >= edges[:-1]).all():
-        raise ValueError(f"the edges of bins are an increasing list of two or more, not {bins!r}")
+        raise ValueError(f"the edges of bins are an increasing list of two or more, not {quote(bins)}")
 
     def histogram(vertices: Array, block: Array) -> Array:
         rows = zip(block, _find_reached(vertices, block, semiring), strict=True)
@@ -119,7 +122,7 @@ def _nearest(semiring: Semiring, k: Any) -> _RowFunction:
     """Return a function for the k best other vertices, the best first, with ties by number, and -1 for no vertex."""
     sign = 1 if _selection_order(semiring, "nearest", sums=False) == "min" else -1
     if not isinstance(k, int | np.integer) or isinstance(k, bool) or k < 1:
-        raise ValueError(f"k counts the nearest, 1 or more, and is {k!r}")
+        raise ValueError(f"k counts the nearest, 1 or more, and is {quote(k)}")
 
     def nearest(vertices: Array, block: Array) -> Array:
         out = np.full((vertices.size, k), -1, np.int64)

@@ -19,9 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from semiring.advice import quote
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring, max_min, max_plus, max_times, min_max, min_plus, min_times
-from semiring.arrays.operands import as_host_operand, check_flags
+from semiring.arguments import as_numbers, check_flags
+from semiring.arrays.operands import as_host_operand
 from semiring.arrays.sparse import is_sparse
 from semiring.arrays.zero_conventions import warn_of_other_zeros
 from semiring.errors import AlgebraError, DomainError, IntegerOverflowError, ShapeError, cycle_text
@@ -235,7 +237,7 @@ def read_edges(
     if threads is not None:
         check_threads(threads)
     if device not in (None, "cpu"):
-        raise ValueError(f"device={device!r} is not supported: cycles are searched on the CPU, device='cpu'")
+        raise ValueError(f"device={quote(device)} is not supported: cycles are searched on the CPU, device='cpu'")
     A, reading = open_graph(A, semiring, reading, sparse=True)
     if (full := _read_full_matrix(A, semiring, reading, check)) is not None:
         return full
@@ -262,7 +264,7 @@ def _read_times(T: Any, edges: SparseEntries) -> Array:
     """Return the times of the edges, in their order."""
     pattern = edges.pattern
     T = as_host_operand(T, "T")
-    shape = np.shape(T)
+    shape = as_numbers(T, "T").shape if isinstance(T, list | tuple) else np.shape(T)
     if shape != (pattern.n, pattern.n):
         raise ShapeError(f"T is {shape}, and A has {pattern.n} vertices: pass the times as ({pattern.n}, {pattern.n})")
     if is_sparse(T):

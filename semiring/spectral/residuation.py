@@ -21,7 +21,8 @@ from semiring.algebra.expressions.tree import float_limits
 from semiring.arrays.encoding import product_encoding
 from semiring.arrays.entries import check_entries
 from semiring.arrays.labels import is_labelled, labelled_product
-from semiring.arrays.operands import as_host_operand, check_flags, operands
+from semiring.arguments import check_flags
+from semiring.arrays.operands import as_host_operand, operands
 from semiring.arrays.scans import PIECE, Scan, limits_of
 from semiring.errors import AlgebraError, IntegerOverflowError, ShapeError
 from semiring.kernels.cpu.thread_pool import run_tasks

@@ -11,10 +11,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from semiring.advice import quote
 from semiring.algebra import Semiring
 from semiring.algebra.expressions.tree import float_limits, is_floating
 from semiring.arrays.labels import is_graph
+from semiring.arrays.operands import require_real_numbers
 from semiring.arrays.sparse import check_sparse, is_sparse, stored_entries
+from semiring.errors import ShapeError
 from semiring.io import as_network
 from semiring.paths import Paths
 
@@ -51,7 +54,13 @@ def to_dense(x: Any, semiring: Semiring) -> Array:
         result = np.full(x.shape, semiring.zero_for(stored.dtype), stored.dtype)
         result[rows, columns] = stored
         return result
-    return np.asarray(x) if hasattr(x, "dtype") else np.asarray(x, semiring.common_dtype(x))
+    if not hasattr(x, "dtype"):
+        require_real_numbers(x)
+        x = np.asarray(x, semiring.common_dtype(x))
+    result = np.asarray(x)
+    if not result.ndim:
+        raise ShapeError(f"{quote(x)} is no matrix: give an array with rows and columns")
+    return result
 
 
 def epsilon(dtype: np.dtype[Any]) -> float:

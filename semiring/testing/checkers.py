@@ -14,16 +14,18 @@ numbers in floats pass ``rtol=0``.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from semiring.advice import quote
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.expressions.tree import is_floating
 from semiring.algebra.operations import numpy_dtype
+from semiring.arguments import as_numbers, require_integer
 from semiring.kernels.contract import NO_PREDECESSOR
 from semiring.testing.arithmetic import (
     check_equal,
@@ -244,7 +246,8 @@ def check_path(
     The cost is O(length).
     """
     semiring = as_semiring(semiring)
-    A, path = to_dense(A, semiring), [int(vertex) for vertex in path]
+    A, path = to_dense(A, semiring), _as_vertices(path)
+    _check_same_square(A)
     _require(path, "the path is empty: a vertex alone is a path of one vertex")
     for position, vertex in enumerate(path):
         _require(0 <= vertex < len(A), f"the path {path} visits {vertex}, which is none of {len(A)} vertices")
@@ -314,7 +317,7 @@ def check_predecessors(
     The cost is O(n² log n).
     """
     semiring = as_semiring(semiring)
-    A, D, P = to_dense(A, semiring), to_dense(D, semiring), np.asarray(predecessors)
+    A, D, P = to_dense(A, semiring), to_dense(D, semiring), as_numbers(predecessors, "predecessors")
     if rtol is None:
         rtol = 4 * (len(A) + 2) * epsilon(D.dtype)
     A, D = lift(A, semiring), lift(D, semiring)
@@ -373,6 +376,13 @@ def check_reachability(A: Any, R: Any, semiring: Semiring | str | None = None, *
             name="R",
             row=i,
         )
+
+
+def _as_vertices(path: Any) -> list[int]:
+    """Return the vertices of a path as ints. Raises `TypeError` for anything but a list of integers."""
+    if isinstance(path, str) or not isinstance(path, Iterable):
+        raise TypeError(f"path is {quote(path)}: give a list of vertices")
+    return [require_integer(vertex, "a vertex") for vertex in path]
 
 
 def _as_truth_values(x: Any, semiring: Semiring) -> Array:

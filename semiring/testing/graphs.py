@@ -13,12 +13,16 @@ closure exists. A semiring without such an interval takes the first interval tha
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from semiring.advice import quote
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
+from semiring.arguments import as_dtype, require_integer
+from semiring.arrays.memory import new_array
 from semiring.errors import DomainError, ShapeError
 
 __all__ = [
@@ -34,6 +38,7 @@ __all__ = [
 ]
 
 Seed = int | np.random.Generator
+_LARGEST_SIZE, _LARGEST_SCALE = 1 << 31, 31  # vertices that their numbers of 64 bits and pairs support
 _RMAT_ROUNDS = 1_000  # the most rounds of drawing: a very skewed distribution repeats edges without end
 
 
@@ -85,7 +90,7 @@ def uniform_graph(
     DTypeError
         If the semiring is not defined on ``dtype``.
     """
-    rng = np.random.default_rng(seed)
+    rng, n = _generator(seed), _as_size(n, "n")
     count = _edge_count(n, edges_per_vertex, n * (n - 1))
     rows, columns = _off_diagonal_places(_draw_distinct(n * (n - 1), count, rng), n)
     return _make_graph(n, rows, columns, semiring, dtype, weights, integer, sparse, rng)
@@ -157,16 +162,16 @@ def rmat_graph(
     -----
     Source: Chakrabarti, Zhan, Faloutsos 2004.
     """
-    probabilities = np.array([a, b, c, d], np.float64)
+    probabilities = np.array([_as_number(p, name) for name, p in zip("abcd", (a, b, c, d), strict=True)])
     if not (abs(probabilities.sum() - 1) <= 1e-9 and (probabilities >= 0).all()):
-        raise DomainError(f"a, b, c, d are probabilities of sum 1, not {a}, {b}, {c}, {d}")
-    rng = np.random.default_rng(seed)
-    n = 1 << scale
+        raise DomainError(f"a, b, c, d are probabilities of sum 1, not {quote([a, b, c, d])}")
+    rng = _generator(seed)
+    n = 1 << _as_size(scale, "scale", _LARGEST_SCALE)
     count = _edge_count(n, edges_per_vertex, n * (n - 1) // 4)
     codes, rounds = np.empty(0, np.int64), 0
     while len(codes) < count:
         if (rounds := rounds + 1) > _RMAT_ROUNDS:
-            raise DomainError(f"with {a}, {b}, {c}, {d} for a, b, c, d there are hardly {count} different edges")
+            raise DomainError(f"with {quote([a, b, c, d])} for a, b, c, d there are hardly {count} different edges")
         batch = 2 * (count - len(codes)) + 64
         row, column = np.zeros(batch, np.int64), np.zeros(batch, np.int64)
         for _ in range(scale):
@@ -225,10 +230,9 @@ def grid_graph(
     DTypeError
         If the semiring is not defined on ``dtype``.
     """
+    rows, columns = _as_size(rows, "rows"), _as_size(columns, "columns")
     tails, heads = _grid_edges(rows, columns)
-    return _make_graph(
-        rows * columns, tails, heads, semiring, dtype, weights, integer, sparse, np.random.default_rng(seed)
-    )
+    return _make_graph(rows * columns, tails, heads, semiring, dtype, weights, integer, sparse, _generator(seed))
 
 
 def height_difference_grid(
@@ -258,8 +262,9 @@ def height_difference_grid(
     heights : array, shape (rows·columns,)
         The heights h, normally distributed.
     """
-    rng = np.random.default_rng(seed)
-    heights = rng.standard_normal(rows * columns).astype(dtype)
+    rng = _generator(seed)
+    rows, columns = _as_size(rows, "rows"), _as_size(columns, "columns")
+    heights = rng.standard_normal(rows * columns).astype(as_dtype(dtype))
     tails, heads = _grid_edges(rows, columns)
     values = heights[heads] - heights[tails]
     return _make_matrix(rows * columns, tails, heads, values, as_semiring("min_plus"), sparse), heights
@@ -307,8 +312,9 @@ def path_graph(
     DTypeError
         If the semiring is not defined on ``dtype``.
     """
+    n = _as_size(n, "n")
     tails = np.arange(max(n - 1, 0))
-    return _make_graph(n, tails, tails + 1, semiring, dtype, weights, integer, sparse, np.random.default_rng(seed))
+    return _make_graph(n, tails, tails + 1, semiring, dtype, weights, integer, sparse, _generator(seed))
 
 
 def cycle_graph(
@@ -353,10 +359,9 @@ def cycle_graph(
     DTypeError
         If the semiring is not defined on ``dtype``.
     """
+    n = _as_size(n, "n")
     tails = np.arange(n)
-    return _make_graph(
-        n, tails, (tails + 1) % max(n, 1), semiring, dtype, weights, integer, sparse, np.random.default_rng(seed)
-    )
+    return _make_graph(n, tails, (tails + 1) % max(n, 1), semiring, dtype, weights, integer, sparse, _generator(seed))
 
 
 def dag(
@@ -410,7 +415,7 @@ def dag(
     DTypeError
         If the semiring is not defined on ``dtype``.
     """
-    rng = np.random.default_rng(seed)
+    rng, n = _generator(seed), _as_size(n, "n")
     pairs = n * (n - 1) // 2
     codes = _draw_distinct(pairs, _edge_count(n, edges_per_vertex, pairs), rng)
     heads = ((1 + np.sqrt(1 + 8 * codes.astype(np.float64))) / 2).astype(np.int64)
@@ -477,14 +482,15 @@ def planted_negative_cycle(
     A uniform graph has weights from ``weights``, and the planted cycle has zeros and one ``total``. Random potentials
     then shift all weights, which changes no cycle's weight.
     """
+    n, length, total = (require_integer(x, name) for x, name in ((n, "n"), (length, "length"), (total, "total")))
     if not 1 <= length <= n:
         raise ShapeError(f"a cycle of {length} vertices does not fit a graph of {n}")
-    low, high = weights
+    low, high = (require_integer(end, "an end of the weights") for end in _as_interval(weights))
     if not 0 < -total <= low <= high:
         raise DomainError(
             f"the weights {weights} must be at least -total, which is {-total}: else other cycles are negative"
         )
-    rng = np.random.default_rng(seed)
+    rng = _generator(seed)
     cycle = rng.permutation(n)[:length]
     count = min(_edge_count(n, min(edges_per_vertex, max(n - 1, 0)), n * (n - 1)), n * (n - 1))
     tails, heads = _off_diagonal_places(_draw_distinct(n * (n - 1), count, rng), n)
@@ -548,9 +554,10 @@ def zero_weight_cycles(
     ShapeError
         If a ring has no vertex or more than n vertices, or ``edges_per_vertex`` is negative.
     """
+    n, length = _as_size(n, "n"), require_integer(length, "length")
     if not 1 <= length <= max(n, 1):
         raise ShapeError(f"rings of {length} vertices do not fit a graph of {n}")
-    rng = np.random.default_rng(seed)
+    rng = _generator(seed)
     order, place = rng.permutation(n), np.arange(n)
     following = np.where((place % length == length - 1) | (place == n - 1), place - place % length, place + 1)
     ring = order * n + order[following]
@@ -572,11 +579,46 @@ def zero_weight_cycles(
 # ---------------------------------------------------------------------------------------------------------- edges
 
 
+def _as_size(size: Any, name: str, largest: int = _LARGEST_SIZE) -> int:
+    """Return the size of a graph as an int. Raises `TypeError` for other objects, `ValueError` for impossible sizes."""
+    if (number := require_integer(size, name, 0)) > largest:
+        raise ValueError(f"{name} is {quote(number)}, and at most {largest}")
+    return number
+
+
+def _as_number(value: float, name: str) -> float:
+    """Return a number as a float. Raises `TypeError` for other objects, and for numbers beyond 64 bits."""
+    if not isinstance(value, int | float | np.integer | np.floating) or abs(value) >= 2**63:
+        raise TypeError(f"{name} is {quote(value)}: give a number")
+    return float(value)
+
+
+def _generator(seed: Seed) -> np.random.Generator:
+    """Return the generator of random numbers that a seed begins."""
+    try:
+        return np.random.default_rng(seed)
+    except (TypeError, ValueError):
+        raise TypeError(f"seed is {quote(seed)}: give an integer from 0 up, some of them, or a Generator") from None
+
+
+def _as_interval(weights: Any) -> tuple[float, float]:
+    """Return the ends of the interval of the weights. Raises `TypeError` for anything but two numbers."""
+    if not isinstance(weights, list | tuple) or len(weights) != 2:
+        raise TypeError(f"weights is {quote(weights)}: give the ends of an interval, (low, high)")
+    low, high = weights
+    for end in (low, high):
+        if not isinstance(end, Real) or end != end:
+            raise TypeError(f"weights is {quote(weights)}: give two numbers")
+    return low, high
+
+
 def _edge_count(n: int, edges_per_vertex: float, room: int) -> int:
-    count = round(n * edges_per_vertex)
+    count = n * _as_number(edges_per_vertex, "edges_per_vertex")
+    count = round(count) if count == count else -1
     if n < 0 or not 0 <= count <= room:
         raise ShapeError(
-            f"{count} edges ({edges_per_vertex} for each of {n} vertices) do not fit: there is room for {room}"
+            f"{quote(count)} edges ({quote(edges_per_vertex)} for each of {quote(n)} vertices) do not fit: there is "
+            f"room for {quote(room)}"
         )
     return count
 
@@ -635,7 +677,7 @@ def _make_graph(
     sparse: bool,
     rng: np.random.Generator,
 ) -> Any:
-    semiring, dtype = as_semiring(semiring), np.dtype(dtype)
+    semiring, dtype = as_semiring(semiring), as_dtype(dtype)
     semiring.check_dtype(dtype)
     return _make_matrix(
         n, rows, columns, draw_weights(len(rows), semiring, dtype, weights, integer, rng), semiring, sparse
@@ -649,7 +691,8 @@ def _make_matrix(
         from scipy.sparse import csr_array
 
         return csr_array((values, (rows, columns)), shape=(n, n))
-    result = np.full((n, n), semiring.zero_for(values.dtype), values.dtype)
+    result = new_array(np, (n, n), values.dtype)
+    result.fill(semiring.zero_for(values.dtype))
     result[rows, columns] = values
     return result
 
@@ -664,7 +707,7 @@ def draw_weights(
     zero = semiring.zero_for(dtype)
     if dtype.kind == "b":
         return np.full(count, ~zero)
-    low, high = _default_weights(semiring, dtype) if weights is None else weights
+    low, high = _default_weights(semiring, dtype) if weights is None else _as_interval(weights)
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
         low, high = max(int(low), limits.min), min(int(high), limits.max)

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from semiring.advice import quote
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import CATALOGUE, as_semiring
 from semiring.algebra.expressions.tree import is_floating
+from semiring.arguments import as_dtype, require_integer
 from semiring.errors import DomainError, MissingExtraError
 from semiring.testing.examples import EXAMPLES
 
@@ -93,7 +95,7 @@ def elements(semiring: Semiring | str, dtype: Any = "float64") -> SearchStrategy
     MissingExtraError
         If Hypothesis is not installed.
     """
-    semiring, dtype = as_semiring(semiring), np.dtype(dtype)
+    semiring, dtype = as_semiring(semiring), as_dtype(dtype)
     semiring.check_dtype(dtype)
     st = _hypothesis()
     if dtype.kind == "b":
@@ -145,7 +147,7 @@ def exact_elements(semiring: Semiring | str, dtype: Any = "float64", *, largest:
     MissingExtraError
         If Hypothesis is not installed.
     """
-    semiring, dtype = as_semiring(semiring), np.dtype(dtype)
+    semiring, dtype = as_semiring(semiring), as_dtype(dtype)
     semiring.check_dtype(dtype)
     st = _hypothesis()
     if dtype.kind == "b":
@@ -207,7 +209,7 @@ def matrices(
     MissingExtraError
         If Hypothesis is not installed.
     """
-    semiring, dtype = as_semiring(semiring), np.dtype(dtype)
+    semiring, dtype = as_semiring(semiring), as_dtype(dtype)
     st = _hypothesis()
     from hypothesis.extra.numpy import arrays
 
@@ -232,8 +234,8 @@ def closable_matrices(
         The semiring, or its name.
     dtype : dtype or str
         The dtype, on which the semiring must be defined.
-    sizes : strategy or None
-        A strategy of the number of rows. The default draws 0 to 9.
+    sizes : int, pair of int, strategy or None
+        The number of rows, or the least and the largest, or a strategy of it. The default draws 0 to 9.
     layouts : iterable of str, or None
         The names of the memory orders, of `LAYOUTS`. The default is all of them.
 
@@ -246,18 +248,25 @@ def closable_matrices(
     ------
     DTypeError
         If the semiring is not defined on the dtype.
+    TypeError, ValueError
+        If ``sizes`` is none of these, or is negative.
     MissingExtraError
         If Hypothesis is not installed.
     """
-    semiring, dtype = as_semiring(semiring), np.dtype(dtype)
+    semiring, dtype = as_semiring(semiring), as_dtype(dtype)
     st = _hypothesis()
     one = semiring.one_for(dtype)
 
     def is_absorbed(value: Any) -> bool:
         return bool(semiring.add(dtype.type(value), one) == one)
 
-    orders = st.integers(0, 9) if sizes is None else sizes
-    squares = orders.map(lambda n: (n, n))
+    if not hasattr(sizes, "map"):
+        ends = (0, 9) if sizes is None else tuple(sizes) if isinstance(sizes, list | tuple) else (sizes, sizes)
+        if len(ends) != 2:
+            raise TypeError(f"sizes is {quote(sizes)}: give a number of rows, the least and the largest, or a strategy")
+        low = require_integer(ends[0], "the number of rows", 0)
+        sizes = st.integers(low, require_integer(ends[1], "the number of rows", low))
+    squares = sizes.map(lambda n: (n, n))
     if semiring.idempotent and (semiring.absorptive or semiring.tropical or semiring.domain.contains(1)):
         entries = exact_elements(semiring, dtype).filter(is_absorbed)
         return matrices(semiring, dtype, squares, entries=entries, layouts=layouts)
@@ -337,8 +346,8 @@ def in_layout(x: Any, layout: str) -> np.ndarray:
     DomainError
         If there is no memory order of that name.
     """
-    if layout not in LAYOUTS:
-        raise DomainError(f"{layout!r} is no memory order: {', '.join(LAYOUTS)}")
+    if not isinstance(layout, str) or layout not in LAYOUTS:
+        raise DomainError(f"{quote(layout)} is no memory order: {', '.join(LAYOUTS)}")
     result: np.ndarray = LAYOUTS[layout](np.asarray(x))
     return result
 

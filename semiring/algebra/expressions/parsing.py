@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from math import isinf
 
+from semiring.advice import quote
 from semiring.algebra.expressions.tree import OPERATIONS, Expression, as_operation, constant, plain_text
 from semiring.errors import ExpressionError
 
@@ -51,7 +52,7 @@ def parse(text: str, variables: tuple[str, ...], *, allow_nan: bool = False) -> 
         reason = (
             error.msg if isinstance(error, SyntaxError) else "it is nested too deeply, or a number in it is malformed"
         )
-        raise ExpressionError(f"{text[:200]!r} is not an expression: {reason}") from None
+        raise ExpressionError(f"{quote(text, 200)} is not an expression: {reason}") from None
 
 
 class _ExpressionParser:
@@ -63,8 +64,8 @@ class _ExpressionParser:
     def reject(self, node: ast.expr, reason: str) -> ExpressionError:
         """Return the error that quotes the rejected part of the text."""
         source = ast.get_source_segment(self.text.strip(), node) or type(node).__name__
-        where = "" if source == self.text.strip() else f"{source[:80]!r} in "
-        return ExpressionError(f"{where}{self.text[:200]!r}: {reason}")
+        where = "" if source == self.text.strip() else f"{quote(source)} in "
+        return ExpressionError(f"{where}{quote(self.text, 200)}: {reason}")
 
     def visit(self, node: ast.expr) -> Expression:
         match node:

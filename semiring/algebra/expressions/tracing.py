@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from semiring.advice import quote
 from semiring.algebra.expressions.tree import OPERATIONS, Expression, array_functions, as_operation, constant
 from semiring.errors import ExpressionError
 
@@ -156,7 +157,7 @@ def trace(function: Callable[..., Any], variables: tuple[str, ...], *, allow_nan
         result = function(*(Traced(Expression("var", (), name)) for name in variables))
     except RecursionError:
         raise ExpressionError(
-            f"tracing {function!r} does not end: write the operation without loops and recursion"
+            f"tracing {quote(function)} does not end: write the operation without loops and recursion"
         ) from None
     except (TypeError, AttributeError) as error:
         if "Traced" not in str(error):
@@ -167,7 +168,7 @@ def trace(function: Callable[..., Any], variables: tuple[str, ...], *, allow_nan
     if isinstance(result, Traced):
         expression = result.expression
     elif result is None:
-        raise ExpressionError(f"{function!r} returned None: return the result of the operation")
+        raise ExpressionError(f"{quote(function)} returned None: return the result of the operation")
     else:
         expression = constant(result)
     return as_operation(expression, allow_nan)

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from semiring.advice import quote
 from semiring.errors import DTypeError, ExpressionError
 
 __all__ = [
@@ -109,7 +110,7 @@ class Expression:
             )
         operation = OPERATIONS.get(self.op)
         if operation is None or len(self.args) != operation.arity or self.leaf is not None:
-            raise ExpressionError(f"no operation is named {self.op!r} and takes {len(self.args)} arguments")
+            raise ExpressionError(f"no operation is named {quote(self.op)} and takes {len(self.args)} arguments")
         expected = operation.arguments or ("value",) * operation.arity
         kinds = tuple(arg.kind for arg in self.args)
         alike = {kind for kind, expected_kind in zip(kinds, expected, strict=True) if expected_kind is None}
@@ -129,9 +130,9 @@ class Expression:
             raise ExpressionError(f"a {self.op} has no arguments")
         if self.op == "var":
             if not isinstance(self.leaf, str) or not self.leaf.isidentifier():
-                raise ExpressionError(f"{self.leaf!r} is not the name of a variable")
+                raise ExpressionError(f"{quote(self.leaf)} is not the name of a variable")
         elif type(self.leaf) not in (bool, int, float):
-            raise ExpressionError(f"{self.leaf!r} of type {type(self.leaf).__name__} cannot be a constant")
+            raise ExpressionError(f"{quote(self.leaf)} of type {type(self.leaf).__name__} cannot be a constant")
         elif isinstance(self.leaf, int) and self.leaf.bit_length() > MAX_BITS:
             raise ExpressionError(f"a constant of {self.leaf.bit_length()} bits is beyond every dtype")
 
@@ -375,19 +376,21 @@ def typed_constant(value: Constant, dtype: np.dtype[Any]) -> Any:
         with np.errstate(over="ignore", under="ignore"):
             result = dtype.type(value)
         if (np.isinf(result) and not math.isinf(value)) or (result == 0 and value != 0):
-            raise DTypeError(f"the constant {value!r} does not exist in {dtype}")
+            raise DTypeError(f"the constant {quote(value)} does not exist in {dtype}")
         return result
     if math.isnan(value):
         raise DTypeError(f"NaN does not exist in {dtype}")
     if dtype.kind == "b":
         if value in (0, 1) or math.isinf(value):
             return np.bool_(value > 0)
-        raise DTypeError(f"the constant {value!r} is not a bool")
+        raise DTypeError(f"the constant {quote(value)} is not a bool")
+    if dtype.kind not in "iu":
+        raise DTypeError(f"{dtype} is not a real number type")
     limits = np.iinfo(dtype)
     if math.isinf(value):
         return dtype.type(limits.max if value > 0 else limits.min)
     if value != int(value) or not limits.min <= value <= limits.max:
-        raise DTypeError(f"the constant {value!r} does not exist in {dtype}")
+        raise DTypeError(f"the constant {quote(value)} does not exist in {dtype}")
     return dtype.type(int(value))
 
 
@@ -409,7 +412,7 @@ def constant(value: Any) -> Expression:
         else "for sets see docs/tutorials/own.md#sets-as-bits"
     )
     raise ExpressionError(
-        f"{value!r} of type {type(value).__name__} cannot be a constant of an operation: elements are numbers of "
+        f"{quote(value)} of type {type(value).__name__} cannot be a constant of an operation: elements are numbers of "
         f"Python or truth values. Instead, {remedy}"
     )
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from semiring.advice import quote
 from semiring.algebra.expressions import Expression
 from semiring.algebra.verify.bit_laws import acts_on_bits, prove_bits
 from semiring.algebra.verify.dtype_laws import dtype_verdict, measure_rounding
@@ -152,12 +153,12 @@ def check_axioms(
         ``seconds`` is not a number from 0 up.
     """
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds >= 0:
-        raise ValueError(f"seconds is {seconds!r}: it must be a number from 0 up, or math.inf")
+        raise ValueError(f"seconds is {quote(seconds)}: it must be a number from 0 up, or math.inf")
     deadline = time.monotonic() + seconds
     try:
         chosen = np.dtype(dtype if dtype is not None else _widest_dtype(semiring))
-    except TypeError:
-        raise UnknownNameError("dtype", str(dtype), semiring.dtypes) from None
+    except (TypeError, ValueError):
+        raise UnknownNameError("dtype", dtype, semiring.dtypes) from None
     semiring.check_dtype(chosen)
     names = semiring.dtypes if dtype is None or chosen.kind == "f" else (chosen.name,)
     verdicts = []

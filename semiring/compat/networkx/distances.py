@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from semiring.advice import quote
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.predecessors import predecessors
 from semiring.algorithms.schedule import dense_is_faster
@@ -176,17 +177,17 @@ def distances(
     weights = graph.weights(weight, default_type)
     if weights.text is not None:  # NetworkX fails too, without a name of the weights
         raise DTypeError(
-            f"the weights {weight!r} of the graph hold text, such as {weights.text[:40]!r}; expected numbers: "
-            f"convert each by float(attributes[{weight!r}]), or pass the name of another weight"
+            f"the weights {quote(weight)} of the graph hold text, such as {quote(weights.text, 40)}; expected numbers: "
+            f"convert each by float(attributes[{quote(weight)}]), or pass the name of another weight"
         )
     if weights.kind not in ("int", "float") or (weights.has_hidden and not may_hide_edges):
-        raise NotImplementedError(f"the weights {weight!r} are not of one type, all int or all float")
+        raise NotImplementedError(f"the weights {quote(weight)} are not of one type, all int or all float")
     low, high = (weights.values.min(), weights.values.max()) if weights.values.size else (0, 0)
     if low < 0 and not may_be_negative:
-        raise NotImplementedError(f"a weight {weight!r} is negative, or NaN")
+        raise NotImplementedError(f"a weight {quote(weight)} is negative, or NaN")
     largest = max(abs(float(low)), abs(float(high))) * (len(graph) + 1) * (4 if low < 0 else 1)  # 4: with potentials
     if not largest < (_EXACT_FLOAT if weights.kind == "int" else 1e300):
-        raise NotImplementedError(f"a weight {weight!r} is not finite, or too large for exact sums")
+        raise NotImplementedError(f"a weight {quote(weight)} is not finite, or too large for exact sums")
     dtype: np.dtype[Any] = np.dtype(np.float64)
     if weights.kind == "int" and largest < 2**30:
         dtype = np.dtype(np.int16 if largest < 2**14 else np.int32)
@@ -251,11 +252,11 @@ def weighted_matrix(graph: ConvertedGraph, weight: Any) -> Array:
     """Return the weights as float64 (n, n), with 0 on the diagonal and ∞ for no edge, for numbers of any type."""
     weights = graph.weights(weight, float)
     if weights.kind == "other" or weights.has_hidden:
-        raise NotImplementedError(f"the weights {weight!r} are not all int or float")
+        raise NotImplementedError(f"the weights {quote(weight)} are not all int or float")
     D = weights.matrix(len(graph), np.float64, np.inf)
     if D.diagonal().min(initial=0) < 0:
         raise NotImplementedError("a loop of negative weight: an error from NetworkX 3.7 on, and ignored before")
     D.reshape(-1)[:: len(graph) + 1] = 0
     if not D.min(initial=0) > -np.inf:
-        raise NotImplementedError(f"a weight {weight!r} is NaN or -inf")
+        raise NotImplementedError(f"a weight {quote(weight)} is NaN or -inf")
     return D

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from semiring.advice import quote
 from semiring.errors import DeviceError
 
 __all__ = ["LEAST_VERTICES", "ConvertedGraph", "EdgeWeights", "device_for"]
@@ -245,7 +246,7 @@ def device_for(task: str, n: int) -> Any:
     valid = names and all(re.fullmatch(r"cuda(:\d+)?", name) for name in names)
     if setting not in ("auto", "cpu", "cuda:*") and not valid:
         raise DeviceError(
-            f"nx.config.backends.semiring.device is {setting!r}: set 'auto', 'cpu', 'cuda', 'cuda:1' or 'cuda:*'"
+            f"nx.config.backends.semiring.device is {quote(setting)}: set 'auto', 'cpu', 'cuda', 'cuda:1' or 'cuda:*'"
         )
     if setting == "cpu" or n < LEAST_VERTICES[task] or (setting == "auto" and not _has_loaded_gpu_library()):
         return None

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from semiring.advice import quote
 from semiring.errors import SemiringError
 from semiring.kernels.contract import NO_PREDECESSOR, Array, KernelPlan
 from semiring.kernels.cpu.closing.pivot_loops import PIVOTS
@@ -44,7 +45,7 @@ def _read_seconds() -> float:
         seconds = -1.0
     if not seconds >= 0:
         raise SemiringError(
-            f"the environment variable SEMIRING_NUMPY_SECONDS is {text!r}, not a number of seconds from 0 up: "
+            f"the environment variable SEMIRING_NUMPY_SECONDS is {quote(text)}, not a number of seconds from 0 up: "
             "set it to 0 to compile every kernel at its first call, or remove it"
         )
     return seconds

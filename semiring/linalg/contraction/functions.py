@@ -8,6 +8,7 @@ from typing import Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 
+from semiring.advice import quote
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.arrays.bits import BitMatrix
@@ -397,7 +398,7 @@ def einsum(
         blocks = plan_contraction(_build_problem(notation, sizes, order, algebra, inputs, arrays), limit).blocks
     elif not return_witness and order.entries * dtype.itemsize > _UNCHECKED_BYTES and not is_device_array(arrays[0]):
         required = _build_problem(notation, sizes, order, algebra, inputs, arrays).memory({})
-        demand_memory(required, f"einsum of {notation.text!r}", "give memory=, which computes it in parts")
+        demand_memory(required, f"einsum of {quote(notation.text)}", "give memory=, which computes it in parts")
     _widen(arrays, algebra)
     ops = ArrayOperations(algebra, arrays[0].dtype, check, threads)
     choices = Choices(ops.product_witness) if return_witness else None

@@ -13,6 +13,7 @@ from operator import index
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any, NamedTuple, TypeAlias
 
+from semiring.advice import quote
 from semiring.errors import ShapeError
 
 __all__ = ["Notation", "Subscripts", "display", "label_number", "read_notation", "split_arguments"]
@@ -80,7 +81,7 @@ def read_notation(subscripts: Subscripts, shapes: tuple[tuple[int, ...], ...]) -
     else:
         terms, output = subscripts
     if len(terms) != len(shapes):
-        raise ValueError(f"{subscripts!r} has {len(terms)} terms, {len(shapes)} operands are given")
+        raise ValueError(f"{quote(subscripts)} has {len(terms)} terms, {len(shapes)} operands are given")
     notation = _expand(terms, output, shapes)
     return notation, _label_sizes(notation, shapes)
 
@@ -91,11 +92,11 @@ def _parse_term(term: str, subscripts: str) -> str:
     for label in labels:
         if label != _ELLIPSIS and not label.isalpha():
             raise ValueError(
-                f"{subscripts!r} has {label!r} in the term {term!r}: a term consists of letters and at most one '...', "
-                "as in 'ij,...jk->...ik'"
+                f"{quote(subscripts)} has {quote(label)} in the term {quote(term)}: a term consists of letters and at "
+                "most one '...', as in 'ij,...jk->...ik'"
             )
     if labels.count(_ELLIPSIS) > 1:
-        raise ValueError(f"the term {term!r} has several '...': at most one stands in a term")
+        raise ValueError(f"the term {quote(term)} has several '...': at most one stands in a term")
     return labels
 
 
@@ -122,12 +123,12 @@ def _parse_list(labels: Sequence[Any]) -> str:
         try:
             place = index(label)
         except TypeError:
-            raise TypeError(f"the label {label!r} is neither a whole number nor Ellipsis") from None
+            raise TypeError(f"the label {quote(label)} is neither a whole number nor Ellipsis") from None
         if not 0 <= place < 1 << 14:
             raise ValueError(f"the label {place} is outside 0 to {(1 << 14) - 1}")
         characters.append(_LETTERS[place] if place < len(_LETTERS) else chr(_IDEOGRAPHS + place))
     if characters.count(_ELLIPSIS) > 1:
-        raise ValueError(f"the labels {labels!r} have several Ellipsis: at most one stands in a list")
+        raise ValueError(f"the labels {quote(labels)} have several Ellipsis: at most one stands in a list")
     return "".join(characters)
 
 
@@ -143,7 +144,7 @@ def _expand(terms: Sequence[str], output: str | None, shapes: Sequence[tuple[int
         rest = len(shape) - len(term.replace(_ELLIPSIS, ""))
         if rest < 0 or (rest and _ELLIPSIS not in term):
             raise ShapeError(
-                f"operand {place} is {tuple(shape)}, and its term {term.replace(_ELLIPSIS, '...')!r} names "
+                f"operand {place} is {tuple(shape)}, and its term {quote(term.replace(_ELLIPSIS, '...'))} names "
                 f"{len(term.replace(_ELLIPSIS, ''))} axes{'' if rest < 0 else ': ... stands for further axes'}"
             )
         most = max(most, rest)
@@ -155,14 +156,14 @@ def _expand(terms: Sequence[str], output: str | None, shapes: Sequence[tuple[int
     else:
         if broadcast and _ELLIPSIS not in output:
             raise ValueError(
-                f"the output {output!r} has no '...', and the operands have axes for it: write '...{output}'"
+                f"the output {quote(output)} has no '...', and the operands have axes for it: write '...{output}'"
             )
         output = output.replace(_ELLIPSIS, broadcast)
     for label, count in Counter(output).items():
         if count > 1:
-            raise ValueError(f"the output {display(output)!r} has {display(label)!r} more than once")
+            raise ValueError(f"the output {quote(display(output))} has {quote(display(label))} more than once")
         if not any(label in term for term in term_list):
-            raise ValueError(f"the output {display(output)!r} has {display(label)!r}, which no operand has")
+            raise ValueError(f"the output {quote(display(output))} has {quote(display(label))}, which no operand has")
     return Notation(tuple(term_list), output)
 
 
@@ -175,8 +176,8 @@ def _label_sizes(notation: Notation, shapes: Sequence[tuple[int, ...]]) -> dict[
         for label, size in zip(term, map(int, shape), strict=True):
             if own.setdefault(label, size) != size:
                 raise ShapeError(
-                    f"operand {place} is {tuple(shape)}: {display(label)!r} names axes of the sizes {own[label]} and "
-                    f"{size}, which have no common diagonal"
+                    f"operand {place} is {tuple(shape)}: {quote(display(label))} names axes of the sizes {own[label]} "
+                    f"and {size}, which have no common diagonal"
                 )
         for label, size in own.items():
             if sizes.setdefault(label, size) == size:
@@ -185,7 +186,7 @@ def _label_sizes(notation: Notation, shapes: Sequence[tuple[int, ...]]) -> dict[
                 sizes[label], owner[label] = size, place
             elif size != 1:
                 raise ShapeError(
-                    f"{display(label)!r} has the size {sizes[label]} in operand {owner[label]}, and {size} in operand "
-                    f"{place}"
+                    f"{quote(display(label))} has the size {sizes[label]} in operand {owner[label]}, and {size} in "
+                    f"operand {place}"
                 )
     return sizes

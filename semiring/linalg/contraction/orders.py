@@ -15,6 +15,7 @@ from math import prod
 from operator import index
 from typing import Any, NamedTuple, TypeAlias
 
+from semiring.advice import quote
 from semiring.errors import AlgebraError, MissingExtraError
 from semiring.linalg.contraction.notation import Notation
 
@@ -79,8 +80,8 @@ def _validate_path(path: Any, count: int, commutative: bool) -> Path:
         steps = []
     if not steps:
         raise ValueError(
-            f"optimize is {path!r}: give the name of a strategy of opt_einsum, such as 'auto' or 'greedy', or a path, "
-            "a list of pairs of places such as [(0, 1), (0, 1)]"
+            f"optimize is {quote(path)}: give the name of a strategy of opt_einsum, such as 'auto' or 'greedy', or a "
+            "path, a list of pairs of places such as [(0, 1), (0, 1)]"
         )
     spans = [(place, place) for place in range(count)]
     for number, places in enumerate(steps):
@@ -116,7 +117,7 @@ def _opt_einsum_path(notation: Notation, sizes: dict[str, int], strategy: str) -
     try:
         path, _ = opt_einsum.contract_path(equation, *shapes, shapes=True, optimize=strategy)
     except KeyError:
-        raise ValueError(f"optimize is {strategy!r}: opt_einsum has no strategy of this name") from None
+        raise ValueError(f"optimize is {quote(strategy)}: opt_einsum has no strategy of this name") from None
     return tuple(tuple(sorted(places)) for places in path)
 
 
