@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from semiring.advice import quote
 from semiring.kernels.code_store import user_folder
 from semiring.kernels.machines.speed_data import ClosureSpeed, CpuSpeed
 from semiring.kernels.machines.tables import BY_VECTORS, PROCESSORS, gpu_closures
@@ -175,7 +176,7 @@ def _parse(text: bytes, target: Target) -> tuple[str, CpuSpeed]:
     except (TypeError, KeyError, ValueError, RecursionError):
         raise ValueError("it does not hold the speed data of a machine") from None
     if theirs != identify_processor(target):
-        raise ValueError(f"it is about another processor, {str(theirs)[:80]!r}")
+        raise ValueError(f"it is about another processor, {quote(theirs)}")
     if kind != _FORMAT or not isinstance(measured, str) or names != {field.name for field in fields(CpuSpeed)}:
         raise ValueError("another version of the library wrote it")
     speed = CpuSpeed(**numbers)
