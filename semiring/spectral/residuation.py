@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring, max_plus, min_plus
 from semiring.algebra.expressions.tree import float_limits
+from semiring.arguments import check_flags
 from semiring.arrays.encoding import product_encoding
 from semiring.arrays.entries import check_entries
 from semiring.arrays.labels import is_labelled, labelled_product
-from semiring.arguments import check_flags
 from semiring.arrays.operands import as_host_operand, operands
 from semiring.arrays.scans import PIECE, Scan, limits_of
 from semiring.errors import AlgebraError, IntegerOverflowError, ShapeError
