@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from semiring.advice import quote
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring, max_plus, min_plus
 from semiring.algebra.expressions.tree import float_limits
@@ -99,7 +100,7 @@ def residuate(
     check_flags({"check": check})
     count = get_threads() if threads is None else check_threads(threads)
     if device not in (None, "cpu"):
-        raise ValueError(f"device={device!r} is not supported: pass arrays of the host, device='cpu'")
+        raise ValueError(f"device={quote(device)} is not supported: pass arrays of the host, device='cpu'")
     A, B, restore = _read_operands(A, B, algebra, check)
     return restore(_residuate_arrays(A, B, algebra, check, count))
 
