@@ -128,10 +128,7 @@ def _describe_replay(name: str, plan: KernelPlan, A: Any, engine_of: Any, algori
 
 #: The span of each operation of the contract, including the optional ones.
 _KERNELS: dict[str, Callable[..., Span | Any]] = {
-    **dict.fromkeys(
-        ("multiply", "multiply_add", "multiply_add_witness", "multiply_add_plain"),
-        _describe_product,
-    ),
+    **dict.fromkeys(("multiply", "multiply_add", "multiply_add_witness", "multiply_add_plain"), _describe_product),
     **dict.fromkeys(("close_block", "close", "close_stack", "close_as"), _describe_closure),
     **dict.fromkeys(("survey_gaining", "close_gaining"), _describe_closure),
     **dict.fromkeys(("find_predecessors", "find_tree"), _describe_predecessors),

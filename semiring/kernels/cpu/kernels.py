@@ -254,12 +254,7 @@ class Kernels:
             W[...] = witness
 
     def _run_on_threads(
-        self,
-        shape: _ShapeRecord,
-        matrices: tuple[Array, ...],
-        options: tuple[int, ...],
-        blocks: Array,
-        threads: int,
+        self, shape: _ShapeRecord, matrices: tuple[Array, ...], options: tuple[int, ...], blocks: Array, threads: int
     ) -> None:
         workspaces = [self.workspace.take_piece(shape.workspace_bytes) for _ in range(threads)]
         job = _new_job(blocks, [piece.address for piece in workspaces])

@@ -14,11 +14,7 @@ import numpy as np
 from semiring.kernels.contract import NO_PREDECESSOR
 from semiring.kernels.cpu.codegen.jit import kernel
 from semiring.kernels.cpu.codegen.scalars import plus, plus_numbers, times
-from semiring.kernels.cpu.direct_edges import (
-    UNDECIDED,
-    deviation,
-    meets,
-)
+from semiring.kernels.cpu.direct_edges import UNDECIDED, deviation, meets
 
 COLUMNS = 64  # columns that `follow_intermediates` processes at a time
 RUN = 64  # vertices that are scanned between two tests for a result

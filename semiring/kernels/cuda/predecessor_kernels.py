@@ -73,11 +73,7 @@ class _SearchMatrices:
 
 def defines(tolerance: Tolerance, row_in_shared: bool) -> tuple[str, ...]:
     """Return the macros with which ``predecessors.cu`` is compiled."""
-    chosen = {
-        "EXACT": tolerance.is_exact,
-        "RELATIVE": tolerance.is_relative,
-        "ROW_IN_SHARED": row_in_shared,
-    }
+    chosen = {"EXACT": tolerance.is_exact, "RELATIVE": tolerance.is_relative, "ROW_IN_SHARED": row_in_shared}
     return (f"NONE ({NO_PREDECESSOR})", *(name for name, is_set in chosen.items() if is_set))
 
 

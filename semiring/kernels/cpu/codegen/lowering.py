@@ -93,12 +93,7 @@ def lower(
 
 class _Translation:
     def __init__(
-        self,
-        v: Vectors,
-        target: Target,
-        variables: Mapping[str, Operand],
-        fuse: frozenset[Expression],
-        one: Value,
+        self, v: Vectors, target: Target, variables: Mapping[str, Operand], fuse: frozenset[Expression], one: Value
     ) -> None:
         self.v, self.target, self.variables, self.fuse, self.one = v, target, variables, fuse, one
 

@@ -62,8 +62,6 @@ class Target:
 def host() -> Target:
     """Return the CPU for which Numba compiles in this process, by NUMBA_CPU_NAME and NUMBA_CPU_FEATURES if set."""
     # The import loads Numba, which other targets do not need.
-    from semiring.kernels.cpu.codegen.numba_internals import (
-        host_tuple,
-    )
+    from semiring.kernels.cpu.codegen.numba_internals import host_tuple
 
     return Target(*host_tuple())

@@ -105,12 +105,7 @@ def close_block(plan: KernelPlan, A: Any) -> None:
 
 @lru_cache(maxsize=1024)
 def _launch(
-    arithmetic: Arithmetic,
-    count: int,
-    n: int,
-    strides: tuple[Any, Any],
-    matrix_stride: int,
-    device: int,
+    arithmetic: Arithmetic, count: int, n: int, strides: tuple[Any, Any], matrix_stride: int, device: int
 ) -> PreparedLaunch:
     """Return the prepared launch for ``count`` blocks on the current device.
 

@@ -13,10 +13,7 @@ from semiring.kernels.cuda.closing.kernel_text import ELEMENTS, Arithmetic
 
 #: By dtype: the type of an element for CuPy, and the C++ expressions that convert it to the type of `arithmetic.cuh`
 #: and back. Other dtypes need no conversion.
-_VIEWS = {
-    "float16": ("uint16", "half_t{{{}}}", "{}.bits"),
-    "bool": ("bool", "(byte_t){}", "{}"),
-}
+_VIEWS = {"float16": ("uint16", "half_t{{{}}}", "{}.bits"), "bool": ("bool", "(byte_t){}", "{}")}
 
 
 def apply(semiring: Semiring, operation: str, x: Any, y: Any) -> Any | None:

@@ -100,10 +100,7 @@ class GemmKernel(Staging):
         """Launch the kernel with its grid. This method exists for compilation only."""
         t = self.tile
         self.kernel(addresses, strides, sizes).launch(
-            grid=[blocks, 1, 1],
-            block=[t.threads, 1, 1],
-            min_blocks_per_mp=t.min_blocks,
-            preferred_smem_carveout=100,
+            grid=[blocks, 1, 1], block=[t.threads, 1, 1], min_blocks_per_mp=t.min_blocks, preferred_smem_carveout=100
         )
 
     @cute.kernel

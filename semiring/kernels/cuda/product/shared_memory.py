@@ -196,14 +196,7 @@ class Staging:
         cute.autovec_copy(source, cute.make_tensor(fragment.iterator + index, layout))
 
     @cute.jit
-    def move_c(
-        self,
-        mC: Any,
-        rC: Any,
-        row0: Any,
-        col0: Any,
-        store: cutlass.Constexpr,
-    ) -> None:
+    def move_c(self, mC: Any, rC: Any, row0: Any, col0: Any, store: cutlass.Constexpr) -> None:
         """Load or store a thread's part of C."""
         t = self.tile
         width = self.vector if const_expr(self.product.copy_c == "vector") else 1
