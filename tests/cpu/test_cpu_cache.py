@@ -47,9 +47,8 @@ C = np.empty_like(A)
 CpuBackend().multiply(make_plan(sr.min_plus, "float32"), C, A, A)
 assert C.tolist() == [[0, 5], [1, 4]], C
 """
-TILE = (
-    'assert kernels.kernels_for(make_plan(sr.min_plus, "float32"))._tile_address'  # much less to compile than a product
-)
+#: Much less to compile than a product.
+TILE = 'assert kernels.kernels_for(make_plan(sr.min_plus, "float32")).compile_tile()'
 
 
 def compile_count(folder, program=PRODUCT, **environment):

@@ -45,7 +45,7 @@ TILE = """
 import semiring as sr
 from semiring.kernels.cpu import kernels
 from semiring.kernels.engine import make_plan
-assert kernels.kernels_for(make_plan(sr.max_min, "int16"))._tile_address
+assert kernels.kernels_for(make_plan(sr.max_min, "int16")).compile_tile()
 """
 
 

@@ -25,7 +25,7 @@ import numpy as np
 from semiring.kernels.contract import NO_PREDECESSOR, Array, KernelPlan
 from semiring.kernels.cpu.codegen.jit import inner, kernel
 from semiring.kernels.cpu.codegen.scalars import ScalarSemiring, better, times
-from semiring.kernels.cpu.thread_pool import run_tasks
+from semiring.kernels.cpu.thread_pool import run_on_ranges
 
 Graph = tuple[Array, Array, Array, bool]
 
@@ -207,4 +207,4 @@ def _run_shares(search: Callable[[slice], None], count: int, threads: int, searc
     ``search_size``: the number of vertices and edges of the graph, which bounds the work of a search.
     """
     step = max(1, _MIN_THREAD_WORK // search_size, min(_SOURCES_PER_TASK, -(-count // threads)))
-    run_tasks(search, [(slice(start, min(count, start + step)),) for start in range(0, count, step)], threads)
+    run_on_ranges(lambda start, stop: search(slice(start, stop)), count, step, threads)

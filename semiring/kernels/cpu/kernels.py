@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +27,7 @@ from semiring.kernels.cpu.product.macro_kernel import FULL, HEAD, SHAPE_WORDS, W
 from semiring.kernels.cpu.product.matvec import build_dots, build_updates, matrix_vector
 from semiring.kernels.cpu.product.micro_kernel import build_tile
 from semiring.kernels.cpu.product.witness import RUN, build_find, find_witnesses
-from semiring.kernels.cpu.thread_pool import run_tasks
+from semiring.kernels.cpu.thread_pool import run_on_ranges
 from semiring.kernels.cpu.thread_team import HEADER, MAX_BLOCKS, lease, run_blocks
 from semiring.kernels.definition import KernelDefinition, define
 from semiring.kernels.machines import cpu_speed
@@ -118,7 +118,7 @@ class Kernels:
         self.workspace, self.block_workspace = Workspace(), Workspace()
         self._jobs: dict[int, list[ClosingJob]] = {}  # free jobs of closures of n vertices
         self._shapes: dict[tuple[int, bool], _ShapeRecord] = {}
-        self._block_cache: dict[tuple[int, ...], Array] = {}
+        self._block_cache: dict[tuple[Any, ...], Array] = {}
         self.block_columns = -(-PIVOTS // self.lanes) * self.lanes  # columns of the block that an elimination closes
         self.first_calls = FirstCalls(plan, is_compiled(*self._tile_code(), has_marks=False), self.block_columns)
 
@@ -158,7 +158,7 @@ class Kernels:
             pairs = m * n * A.shape[1]
             if pairs >= speed.parallel_pairs:
                 tasks = max(1, min(speed.tasks * threads, pairs // speed.task_pairs, MAX_BLOCKS))
-                blocks = self._cut_blocks(m, n, tasks, in_place)
+                blocks = self._cached_blocks(self.product_blocks, m, n, tasks, in_place)
                 options = (accumulate, chunk, k0, a_subdiagonals, b_subdiagonals)
                 self._run_on_threads(shape, (C, A, B, P), options, blocks, min(threads, len(blocks)))
                 return
@@ -203,11 +203,11 @@ class Kernels:
         record = self._shapes.get((depth, marking))
         if record is None:
             panels = max(1, self.speed.packed // (depth * self.width * self.size))
-            tile = self._marking_tile_address if marking else self._tile_address
+            block_product = macro_kernel.block_product(unsigned_type(self.size))
+            addresses = compile_callback(f"block_product {self.size}", block_product), self.compile_tile(marking)
             cut = (self.tile.rows, self.width, depth, panels * self.width, self.speed.blocks * self.tile.rows)
-            record = self._shapes[depth, marking] = _ShapeRecord(
-                ProductShape(self._block_product_address, tile, *cut, self.zero_word), self.size
-            )
+            shape = ProductShape(*addresses, *cut, self.zero_word)
+            record = self._shapes[depth, marking] = _ShapeRecord(shape, self.size)
         return record
 
     def upper_product(self, C: Array, A: Array, B: Array, threads: int) -> None:
@@ -217,7 +217,7 @@ class Kernels:
         """
         shape, n = self.product_shape(self.speed.depth), C.shape[1]
         tasks = self.speed.tasks * threads if n * n // 2 * A.shape[1] >= self.speed.parallel_pairs else 1
-        blocks = self._cut_upper_blocks(n, tasks)
+        blocks = self._cached_blocks(self.upper_product_blocks, n, tasks)
         no_marks = np.empty((0, 0), np.int32)
         self._run_on_threads(
             shape, (C, A, B, no_marks), (1, 0, 0, FULL, FULL), blocks, min(threads, tasks, len(blocks))
@@ -225,7 +225,8 @@ class Kernels:
 
     def stacked_product(self, C: Array, A: Array, B: Array, accumulate: int, threads: int) -> None:
         """Compute C ← [C ⊕] A ⊗ B for stacks of matrices, no size 0; a compiled loop computes each thread's part."""
-        count, loop, shape = C.shape[0], self._products_entry, self.product_shape(self.speed.depth)
+        loop = compile_entry_point(macro_kernel.products, self.size)
+        shape = self.product_shape(self.speed.depth)
 
         def multiply_part(start: int, stop: int) -> None:
             part_slice = slice(start, stop)
@@ -233,10 +234,15 @@ class Kernels:
             loop(C[part_slice], A[part_slice], B[part_slice], shape.address, accumulate, workspace.address)
             self.workspace.free_pieces.append(workspace)
 
-        pairs = C.size * A.shape[2]
+        self.run_on_stack(multiply_part, C.shape[0], C.size * A.shape[2], threads)
+
+    def run_on_stack(self, function: Callable[[int, int], None], count: int, pairs: int, threads: int) -> None:
+        """Call ``function(start, stop)`` for parts of a stack of ``count`` matrices.
+
+        Several threads are used if the number of pairs pays for them.
+        """
         pieces = min(count, threads) if pairs >= self.speed.task_pairs else 1
-        step = -(-count // pieces)
-        run_tasks(multiply_part, [(start, min(count, start + step)) for start in range(0, count, step)], threads)
+        run_on_ranges(function, count, -(-count // pieces), threads)
 
     def witness_product(self, C: Array, W: Array, A: Array, B: Array, k0: int, threads: int) -> None:
         """Compute C ← C ⊕ A ⊗ B, no size 0. W becomes the smallest k that attains it where C strictly improves."""
@@ -262,9 +268,7 @@ class Kernels:
         run_blocks(job, len(blocks), threads)
         self.workspace.free_pieces.extend(workspaces)
 
-    def product_blocks(
-        self, m: int, n: int, tasks: int, *, columns_only: bool = False
-    ) -> list[tuple[int, int, int, int]]:
+    def product_blocks(self, m: int, n: int, tasks: int, columns_only: bool = False) -> list[tuple[int, int, int, int]]:
         """Return about ``tasks`` blocks of C, cut at the borders of tiles, in decreasing order of their work.
 
         Columns are cut first, because every task packs its own columns of B. If rows were cut, packing would take a
@@ -278,18 +282,14 @@ class Kernels:
         blocks = [(tops[i], tops[i + 1], lefts[j], lefts[j + 1]) for j in range(across) for i in range(down)]
         return sorted(blocks, key=lambda block: ((block[0] - block[1]) * (block[3] - block[2]), -block[2]))
 
-    def _cut_blocks(self, m: int, n: int, tasks: int, columns_only: bool) -> Array:
-        """Return `product_blocks` as a cached array, because a closure uses the same blocks from round to round."""
-        return self._cached_blocks(
-            (m, n, tasks, columns_only), lambda: self.product_blocks(m, n, tasks, columns_only=columns_only)
-        )
-
-    def _cached_blocks(self, key: tuple[int, ...], make_blocks: Callable[[], list[tuple[int, int, int, int]]]) -> Array:
+    def _cached_blocks(self, cut: Callable[..., list[tuple[int, int, int, int]]], *arguments: int) -> Array:
+        """Return the blocks as a cached array, because a closure uses the same blocks from round to round."""
+        key = cut.__name__, *arguments
         blocks = self._block_cache.get(key)
         if blocks is None:
             if len(self._block_cache) >= _CACHE_LIMIT:
                 self._block_cache.clear()
-            blocks = self._block_cache[key] = np.array(make_blocks(), np.int64)
+            blocks = self._block_cache[key] = np.array(cut(*arguments), np.int64)
         return blocks
 
     def upper_product_blocks(self, n: int, tasks: int) -> list[tuple[int, int, int, int]]:
@@ -309,47 +309,23 @@ class Kernels:
                 blocks.append((corner, min(n, -(-stop // rows) * rows), start, stop))
         return sorted(blocks, key=lambda block: (block[0] - block[1]) * (block[3] - block[2]))
 
-    def _cut_upper_blocks(self, n: int, tasks: int) -> Array:
-        """Return `upper_product_blocks` as a cached array."""
-        return self._cached_blocks((n, tasks), lambda: self.upper_product_blocks(n, tasks))
-
     @cached_property
     def _product_entry(self) -> Any:
         return compile_entry_point(macro_kernel.product, self.size)
-
-    @cached_property
-    def _products_entry(self) -> Any:
-        return compile_entry_point(macro_kernel.products, self.size)
-
-    @cached_property
-    def _block_product_address(self) -> int:
-        function = macro_kernel.block_product(unsigned_type(self.size))
-        return compile_callback(f"block_product {self.size}", function)
-
-    @cached_property
-    def _tile_address(self) -> int:
-        return self._compile_tile(False)
-
-    @cached_property
-    def _marking_tile_address(self) -> int:
-        return self._compile_tile(True)
 
     @cached_property
     def _witness_search_address(self) -> int:
         what = self._describe_purpose("product with witnesses")
         return compile_native(build_find, self.definition, host(), purpose=what)
 
-    def compile_tile(self, shape: TileShape) -> int:
-        """Compile a tile of another shape than that of the products here, and return its address."""
-        return self._compile_tile(False, shape)
+    def compile_tile(self, has_marks: bool = False, shape: TileShape | None = None) -> int:
+        """Return the address of a tile, by default of the shape of the products here."""
+        what = self._describe_purpose("product with witnesses" if has_marks else "product")
+        return compile_native(*self._tile_code(shape), purpose=what, has_marks=has_marks)
 
     def _tile_code(self, shape: TileShape | None = None) -> tuple[Any, ...]:
         """Return the function that builds the code of a tile, and its arguments."""
         return build_tile, self.definition, host(), shape or self.tile
-
-    def _compile_tile(self, has_marks: bool, shape: TileShape | None = None) -> int:
-        what = self._describe_purpose("product with witnesses" if has_marks else "product")
-        return compile_native(*self._tile_code(shape), purpose=what, has_marks=has_marks)
 
     def _describe_purpose(self, part: str) -> str:
         """Return the name of a compilation in reports: what the caller computes, such as "min_plus float32 product"."""
@@ -369,14 +345,8 @@ class Kernels:
             return False
         c, x = (C[:, 0], B[:, 0]) if column else (C[0], A[0])
         threads = threads if matrix.size >= self.speed.parallel_pairs else 1
-        native = self._compile_matrix_first if column else self._compile_vector_first
+        native = partial(self._compile_vector, vector_first=not column)
         return matrix_vector(native, c, matrix, x, self.plan.zero, self.lanes, accumulate, threads)
-
-    def _compile_matrix_first(self, kind: str) -> int:
-        return self._compile_vector(kind, False)
-
-    def _compile_vector_first(self, kind: str) -> int:
-        return self._compile_vector(kind, True)
 
     def _compile_vector(self, kind: str, vector_first: bool) -> int:
         build = build_dots if kind == "dots" else build_updates
@@ -400,15 +370,14 @@ class Kernels:
         Return the first pivot without a star, or -1; pivots are numbered through all matrices.
         """
         (count, n), failed_pivots = A.shape[:2], []
+        loop = compile_entry_point(pivot_loops.close_each, self.size)
 
         def close_part(start: int, stop: int) -> None:
-            failure = self._run_close(self._close_each_entry, A[start:stop])
+            failure = self._run_close(loop, A[start:stop])
             if failure >= 0:
                 failed_pivots.append(start * n + failure)
 
-        pieces = min(count, threads) if A.size * n >= self.speed.task_pairs else 1
-        step = -(-count // pieces)
-        run_tasks(close_part, [(start, min(count, start + step)) for start in range(0, count, step)], threads)
+        self.run_on_stack(close_part, count, A.size * n, threads)
         return min(failed_pivots, default=-1)
 
     def _run_close(self, loop: Any, A: Array) -> int:
@@ -532,27 +501,19 @@ class Kernels:
         return compile_entry_point(pivot_loops.close, self.size)
 
     @cached_property
-    def _close_each_entry(self) -> Any:
-        return compile_entry_point(pivot_loops.close_each, self.size)
-
-    @cached_property
     def _elimination(self) -> _NativeElimination:
         """The native elimination of the pivots of a closure."""
-        definition = define(self.plan, closing=True)
+        definition, group = define(self.plan, closing=True), self.block_columns // self.lanes
+        if definition.star is None:
+            raise no_star(self.plan.semiring.name)
+        definition.star.check_dtype(self.plan.dtype)
+        what = self._describe_purpose("closure")
         return _NativeElimination(
-            self._compile_eliminate(self.block_columns // self.lanes),
+            compile_native(build_eliminate, definition, host(), group, purpose=what),
             self.block_columns,
             definition.one_bits - (definition.one_bits >> 63 << 64),
             int(definition.idempotent),
         )
-
-    def _compile_eliminate(self, group: int) -> int:
-        definition = define(self.plan, closing=True)
-        if definition.star is None:
-            name = self.plan.semiring.name
-            raise no_star(name)
-        definition.star.check_dtype(self.plan.dtype)
-        return compile_native(build_eliminate, definition, host(), group, purpose=self._describe_purpose("closure"))
 
 
 def _row_blocks(n: int, rows: int) -> Array:

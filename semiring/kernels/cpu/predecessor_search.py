@@ -16,7 +16,7 @@ from semiring.kernels.cpu.codegen.scalars import scalars_for
 from semiring.kernels.cpu.direct_edges import edges_from, edges_into, extremes, last_edges
 from semiring.kernels.cpu.first_calls import MAX_DIRECT_EDGES
 from semiring.kernels.cpu.predecessor_trees import COLUMNS, follow_intermediates, grow_trees, settle_rows
-from semiring.kernels.cpu.thread_pool import run_tasks
+from semiring.kernels.cpu.thread_pool import run_on_ranges
 from semiring.kernels.machines import cpu_speed
 from semiring.kernels.tolerance import Tolerance, unattained_distance
 
@@ -44,7 +44,7 @@ class _KernelOperands:
             function(0, n)
             return
         step = max(1, -(-n // (unit * parts * threads))) * unit
-        run_tasks(function, [(start, min(n, start + step)) for start in range(0, n, step)], threads)
+        run_on_ranges(function, n, step, threads)
 
 
 def find_predecessors(plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: Array) -> Array:

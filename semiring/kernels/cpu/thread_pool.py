@@ -110,6 +110,11 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew)
 
 
+def run_on_ranges(function: Callable[[int, int], None], size: int, step: int, threads: int) -> None:
+    """Call ``function(start, stop)`` for ranges of at most ``step`` that cover 0 … size - 1, on up to some threads."""
+    run_tasks(function, [(start, min(size, start + step)) for start in range(0, size, step)], threads)
+
+
 def run_tasks(function: Callable[..., None], tasks: Sequence[tuple[Any, ...]], threads: int) -> None:
     """Call ``function(*task)`` for every task, on up to ``threads`` threads.
 

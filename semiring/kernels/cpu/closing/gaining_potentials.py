@@ -25,7 +25,6 @@ from semiring.kernels.cpu.codegen.jit import inner, kernel
 from semiring.kernels.cpu.codegen.memory_intrinsics import put, use_wide_vectors
 from semiring.kernels.cpu.kernels import Kernels, kernels_for
 from semiring.kernels.cpu.product.macro_kernel import word
-from semiring.kernels.cpu.thread_pool import run_tasks
 from semiring.kernels.engine import make_plan
 from semiring.kernels.graphs.component_search import components_of_words
 
@@ -36,16 +35,13 @@ _EPSILON = 2.0**-52
 def run_on_threads(function: Callable[[int, int], int], kernels: Kernels, A: Array, threads: int) -> int:
     """Call ``function(start, stop)`` for parts of a stack A (count, n, n).
 
-    Return the greatest result. Several threads are used if the size pays for them.
+    Return the greatest result.
     """
     count, n = A.shape[:2]
     if count == 1:
         return function(0, 1)
     answers: list[int] = []
-    pieces = min(count, threads) if A.size * n >= kernels.speed.task_pairs else 1
-    step = -(-count // pieces)
-    tasks = [(start, min(count, start + step)) for start in range(0, count, step)]
-    run_tasks(lambda start, stop: answers.append(function(start, stop)), tasks, threads)
+    kernels.run_on_stack(lambda start, stop: answers.append(function(start, stop)), count, A.size * n, threads)
     return max(answers)
 
 

@@ -20,7 +20,7 @@ from semiring.kernels.contract import Array
 from semiring.kernels.cpu.codegen.jit import cache_on_disk, inner
 from semiring.kernels.cpu.codegen.memory_intrinsics import bits_of, number_of, use_wide_vectors
 from semiring.kernels.cpu.codegen.numba_internals import INLINED, OUTER
-from semiring.kernels.cpu.thread_pool import run_tasks
+from semiring.kernels.cpu.thread_pool import run_on_ranges
 
 LOW, HIGH = -float(1 << 20), float(1 << 19)  # only exponentials of entries in this range are computed: 21-bit exponents
 LINES = 256  # lines that are added up side by side: their sums stay in the first-level cache
@@ -263,5 +263,4 @@ def run_on_lines(threads: int, along_loop: Any, across_loop: Any, M: Array, x: A
 def _run_in_pieces(threads: int, loop: Any, arguments: tuple[Any, ...], pieces: int, pairs: int) -> None:
     threads = min(threads, pieces, max(1, pairs // _MIN_THREAD_PAIRS))
     step = -(-pieces // (4 * threads)) if threads > 1 else pieces
-    tasks = [(start, min(pieces, start + step)) for start in range(0, pieces, step)]
-    run_tasks(lambda start, stop: loop(*arguments, start, stop), tasks, threads)
+    run_on_ranges(lambda start, stop: loop(*arguments, start, stop), pieces, step, threads)

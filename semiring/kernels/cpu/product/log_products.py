@@ -63,7 +63,7 @@ from semiring.kernels.cpu.product.log_lines import (
 )
 from semiring.kernels.cpu.product.panels import PAD, PackedPanels, add_steps, tile_for
 from semiring.kernels.cpu.product.panels import multiply as multiply_numbers
-from semiring.kernels.cpu.thread_pool import run_tasks
+from semiring.kernels.cpu.thread_pool import run_on_ranges
 
 #: Exponentials below 2^_LEAST_EXPONENT count as 0, so that products of two exponentials stay normal numbers.
 _LEAST_EXPONENT = -510
@@ -482,8 +482,7 @@ def run_on_threads(threads: int, loop: Any, arguments: tuple[Any, ...], rows: in
         loop(*arguments, 0, rows)
         return
     step = -(-rows // (4 * threads))
-    tasks = [(start, min(rows, start + step)) for start in range(0, rows, step)]
-    run_tasks(lambda start, stop: loop(*arguments, start, stop), tasks, threads)
+    run_on_ranges(lambda start, stop: loop(*arguments, start, stop), rows, step, threads)
 
 
 # ------------------------------------------------------------------------------------------------------------ products
@@ -597,7 +596,7 @@ def multiply(backend: Backend, plan: KernelPlan, C: Array, A: Array, B: Array, a
             -(-_MIN_THREAD_PAIRS // (m * k * n)),
             min(-(-count // (4 * plan.threads)), _COPIED_ENTRIES // (m * k + k * n + m * n)),
         )
-        run_tasks(multiply_part, [(start, min(count, start + step)) for start in range(0, count, step)], plan.threads)
+        run_on_ranges(multiply_part, count, step, plan.threads)
         rest = is_open.nonzero()[0]
     for b in rest:
         multiply_by(backend, plan, C[b], A[b], RightOperand(B[b], plan.threads), accumulate, in_place=C is B)
@@ -739,9 +738,7 @@ class _LogProduct:
                 _multiply_block(tile, B, right, workspace, *operands)
                 result[part], is_lost[part] = y[:m, : right_block.n], flags[:m, : right_block.n]
 
-        run_tasks(
-            multiply_part, [(start, min(C.shape[0], start + share)) for start in range(0, C.shape[0], share)], threads
-        )
+        run_on_ranges(multiply_part, C.shape[0], share, threads)
         rest = is_lost
         if self.high_rows is not None:
             lines = self.high_rows[rows]

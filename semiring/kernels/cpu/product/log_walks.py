@@ -34,7 +34,7 @@ from semiring.kernels.cpu.product.log_products import (
     tiny_sum,
 )
 from semiring.kernels.cpu.product.panels import PackedPanels, aligned_zeros, multiply
-from semiring.kernels.cpu.thread_pool import run_tasks
+from semiring.kernels.cpu.thread_pool import run_on_ranges
 
 _MIN_BLOCK_ROWS = 32  # the least rows of a block of gradients
 _MAX_BLOCKS = 16  # the most blocks of gradients: each has a product (n, n) of its own
@@ -285,29 +285,26 @@ def walk(backend: Backend, plan: KernelPlan, preparation: PreparedMatrix, x: Arr
         return
     counts, last = _count_steps(steps, x.shape[0]), steps.number
     arrays = _make_lines_contiguous(steps.weights), steps.states, steps.factors, steps.sums
-    right, B, tile = (
-        preparation.step_operand.kernel_operands(True),
-        preparation.step_operand.B,
-        preparation.step_operand.panels.tile,
-    )
+    operand = preparation.step_operand
+    right, B, tile = operand.kernel_operands(True), operand.B, operand.panels.tile
 
     def walk_part(start: int, stop: int) -> None:
         rows, m = x[start:stop], stop - start
-        workspace = preparation.step_operand.workspace(m)
+        workspace = operand.workspace(m)
         top, u, marks = np.empty(m, np.float32), np.empty(m), np.empty((2, m), np.int32)
         places = tuple(_locate_row(array, start) for array in arrays)
         t, has_product = 0, False
         while t < last:
             t = _walk_steps(
                 *(tile, B, right, workspace, (t, last, has_product), places, counts[start:stop], rows),
-                *(preparation.right.offset, preparation.step_operand.fewest, preparation.tiny, top, u, marks),
+                *(preparation.right.offset, operand.fewest, preparation.tiny, top, u, marks),
             )
             if t < last:
                 stuck = np.flatnonzero(marks[1])
                 workspace[2][stuck, : preparation.n], has_product = product(rows[stuck], alone), True
 
     with np.errstate(all="ignore"):
-        _run_in_blocks(walk_part, plan, x.shape[0], preparation.step_operand.panels.rows)
+        _run_in_blocks(walk_part, plan, x.shape[0], operand.panels.rows)
 
 
 def _walk_by_products(product: Callable[[Array], Array], x: Array, steps: Steps) -> None:
@@ -331,47 +328,31 @@ def pull(plan: KernelPlan, preparation: PreparedMatrix, G: Array, steps: Steps, 
     """Replace G (m, n), of adjacent rows, by its gradient by the first state: see `SequenceKernels` of the contract."""
     if not preparation.has_compiled_steps:
         return False
-    (m, n), shape = G.shape, steps.sums.shape
-    counts, high, trusted = _count_steps(steps, m), preparation.gradient_operand.rows, np.float32(_TRUSTED_SUM * n)
+    (m, n), shape, operand = G.shape, steps.sums.shape, preparation.gradient_operand
+    counts, high, trusted = _count_steps(steps, m), operand.rows, np.float32(_TRUSTED_SUM * n)
     weights = np.broadcast_to(np.zeros(n, np.float32), shape) if steps.weights is None else steps.weights
     read = [_make_lines_contiguous(array) for array in (weights, steps.factors, steps.sums, steps.state_gradients)]
     # Blocks depend on m alone and not on threads, because their sums are added up.
     height = max(_MIN_BLOCK_ROWS, -(-m // (_MAX_BLOCKS * high)) * high)
-    products = np.empty((-(-m // height), -(-n // high) * high, preparation.gradient_operand.columns), np.float32)
+    products = np.empty((-(-m // height), -(-n // high) * high, operand.columns), np.float32)
     successes = []
 
     def pull_part(start: int, stop: int) -> None:
-        Q, D = preparation.gradient_operand.allocate_operands(stop - start)
+        Q, D = operand.allocate_operands(stop - start)
         right = preparation.workspace(start, (products.shape[2], stop - start, steps.number))
-        h = (
-            np.broadcast_to(np.empty(n, np.float32), shape)
-            if steps.weight_gradients is None
-            else steps.weight_gradients
+        h = steps.weight_gradients
+        h = np.broadcast_to(np.empty(n, np.float32), shape) if h is None else h
+        places, rows = tuple(_locate_row(array, start) for array in (*read, h)), slice(start, stop)
+        success = _pull_steps(
+            *(operand.tile, operand.address, steps.number, places, counts[rows], G[rows], trusted),
+            *(Q, D, right.ctypes.data, products[start // height]),
         )
-        places = tuple(_locate_row(array, start) for array in (*read, h))
-        successes.append(
-            _pull_steps(
-                *(
-                    preparation.gradient_operand.tile,
-                    preparation.gradient_operand.address,
-                    steps.number,
-                    places,
-                    counts[start:stop],
-                    G[start:stop],
-                    trusted,
-                ),
-                *(Q, D, right.ctypes.data, products[start // height]),
-            )
-        )
+        successes.append(success)
 
-    run_tasks(pull_part, [(start, min(m, start + height)) for start in range(0, m, height)], plan.threads)
+    run_on_ranges(pull_part, m, height, plan.threads)
     if all(successes):
-        _run_in_blocks(
-            lambda start, stop: _add_factors(products, preparation.float32_exponentials, matrix_gradient, start, stop),
-            plan,
-            n,
-            1,
-        )
+        factors = products, preparation.float32_exponentials, matrix_gradient
+        _run_in_blocks(lambda start, stop: _add_factors(*factors, start, stop), plan, n, 1)
     return all(successes)
 
 
@@ -391,4 +372,4 @@ def _run_in_blocks(block: Callable[[int, int], None], plan: KernelPlan, m: int, 
     """Call ``block`` for shares of the rows, one for each thread, in whole tiles and in blocks of limited size."""
     blocks = plan.threads * -(-m // (plan.threads * _BLOCK))
     step = -(-m // (blocks * rows)) * rows
-    run_tasks(block, [(start, min(m, start + step)) for start in range(0, m, step)], plan.threads)
+    run_on_ranges(block, m, step, plan.threads)

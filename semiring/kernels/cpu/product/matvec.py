@@ -27,7 +27,7 @@ from semiring.kernels.cpu.codegen.numba_internals import alloca_once, for_range,
 from semiring.kernels.cpu.codegen.target import Target
 from semiring.kernels.cpu.codegen.vector import I32, I64, Value
 from semiring.kernels.cpu.product.micro_kernel import NativeBuilder
-from semiring.kernels.cpu.thread_pool import run_tasks
+from semiring.kernels.cpu.thread_pool import run_on_ranges
 from semiring.kernels.definition import KernelDefinition
 
 ARGUMENTS = ("count", "steps", "a", "a_row", "x", "c")
@@ -167,7 +167,7 @@ def matrix_vector(
         # Threads take rows in small pieces. Across rows each thread has one wide piece, which suits the memory.
         pieces = threads if threads == 1 or not by_rows else 4 * threads
         step = -(-lines // (pieces * lanes)) * lanes
-        run_tasks(multiply_part, [(start, min(lines, start + step)) for start in range(0, lines, step)], threads)
+        run_on_ranges(multiply_part, lines, step, threads)
     if whole_length < length:
         _compute_remainder(function, result, A, x, zero, lanes, whole_length, by_rows)
     c[...] = result

@@ -66,7 +66,7 @@ def tile_for(dtype: np.dtype[Any], n: int) -> tuple[int, int, int]:
     fitting = [shape for shape in shapes if shape.is_valid(machine.registers)]
     wasteful = {shape: _UNUSED * (-vectors % shape.vectors) > vectors for shape in fitting}
     shape = min(fitting, key=wasteful.__getitem__, default=cpu_speed().light(machine.vector_bytes))
-    return kernels.compile_tile(shape), shape.rows, shape.vectors * machine.vector_bytes // dtype.itemsize
+    return kernels.compile_tile(shape=shape), shape.rows, shape.vectors * machine.vector_bytes // dtype.itemsize
 
 
 def aligned_zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
