@@ -22,6 +22,7 @@ from numba.extending import intrinsic
 
 from semiring.kernels.cpu.codegen.jit import inner, kernel
 from semiring.kernels.cpu.codegen.numba_internals import for_range, void
+from semiring.kernels.cpu.codegen.vector import splat
 
 LANES = 16  # words of a vector
 VECTOR_BYTES = 4 * LANES
@@ -53,11 +54,6 @@ def _load(builder: Builder, address: Value, align: int, kind: Any = _VECTOR) -> 
 
 def _store(builder: Builder, value: Value, address: Value, align: int) -> None:
     builder.store(value, builder.inttoptr(address, value.type.as_pointer())).align = align
-
-
-def _splat(builder: Builder, word: Value) -> Value:
-    first = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), word, ir.Constant(_I32, 0))
-    return builder.shuffle_vector(first, ir.Constant(_VECTOR, ir.Undefined), ir.Constant(_VECTOR, None))
 
 
 def _add(builder: Builder, exclusive: bool, x: Value, y: Value) -> Value:
@@ -139,7 +135,7 @@ def move(typing: Any, target: Any, source: Any, flip: Any) -> IntrinsicCode:
     """Copy one vector from source to target, both aligned to words, complemented where ``flip`` has ones."""
 
     def code(context: Any, builder: Builder, signature: Any, args: Any) -> Value:
-        value = builder.xor(_load(builder, args[1], 4), _splat(builder, builder.trunc(args[2], _I32)))
+        value = builder.xor(_load(builder, args[1], 4), splat(builder, builder.trunc(args[2], _I32), LANES))
         _store(builder, value, args[0], 4)
         return void(context)
 

@@ -12,18 +12,13 @@ from numba import types
 
 from semiring.kernels.cpu.codegen.memory_intrinsics import intrinsic, load, store
 from semiring.kernels.cpu.codegen.numba_internals import abi_size, alloca_once_value, for_range, raw_memcpy, void
+from semiring.kernels.cpu.codegen.vector import splat
 
 TILE = 16  # rows and columns of `transpose_tile`
 
 _I1, _I32, _I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
 _WORD = ir.VectorType(_I64, 8)
 _ZERO = ir.Constant(_WORD, None)
-
-
-def _splat(builder: Any, value: Any, lanes: int) -> Any:
-    kind = ir.VectorType(value.type, lanes)
-    first = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(_I32, 0))
-    return builder.shuffle_vector(first, ir.Constant(kind, ir.Undefined), ir.Constant(ir.VectorType(_I32, lanes), None))
 
 
 def _is_any_set(builder: Any, word: Any) -> Any:
@@ -51,7 +46,7 @@ def mark_differences(typing: Any, where: Any, value: Any) -> Any:
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         entries = load(builder, ir.VectorType(args[1].type, 32), args[0])
-        return builder.bitcast(builder.icmp_unsigned("!=", entries, _splat(builder, args[1], 32)), _I32)
+        return builder.bitcast(builder.icmp_unsigned("!=", entries, splat(builder, args[1], 32)), _I32)
 
     return types.uint32(types.intp, value), code
 
@@ -205,10 +200,10 @@ def spread_levels(
         with for_range(builder, count) as loop:
             step = load(builder, none.type, builder.add(steps, builder.mul(loop.index, ir.Constant(_I64, size))))
             bits = load(builder, _I64, builder.add(planes, builder.mul(loop.index, stride)))
-            part = builder.select(builder.bitcast(bits, marks), _splat(builder, step, 64), zero)
+            part = builder.select(builder.bitcast(bits, marks), splat(builder, step, 64), zero)
             builder.store(add(builder.load(sums), part), sums)
         reached_word = builder.bitcast(load(builder, _I64, reached_word), marks)
-        result = builder.select(reached_word, builder.load(sums), _splat(builder, none, 64))
+        result = builder.select(reached_word, builder.load(sums), splat(builder, none, 64))
         store(builder, result, target)
         return void(context)
 

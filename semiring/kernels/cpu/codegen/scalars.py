@@ -8,6 +8,7 @@ can be stored on disk (`semiring.kernels.cpu.codegen.jit.cache_on_disk`).
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -113,23 +114,33 @@ def _unbox(kind: Any, value: Any, context: Any) -> Any:
     return NativeValue(void(context.context))
 
 
+def _define(sr: SemiringType, count: int, build: Callable[..., Any], *, is_test: bool = False) -> Any:
+    """Return the signature and the code of an intrinsic on ``count`` elements.
+
+    ``build`` returns its result, from the builder of scalars and the elements; if ``is_test``, a truth value. Truth
+    values of the dtype are bytes there.
+    """
+    truths = sr.dtype.kind == "b"
+    kind = types.boolean if truths else from_dtype(sr.dtype)
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        elements = [builder.zext(arg, ir.IntType(8)) if truths else arg for arg in args[1:]]
+        value = build(Scalars(builder, ElementType(sr.dtype)), *elements)
+        return builder.trunc(value, ir.IntType(1)) if truths and not is_test else value
+
+    return (types.boolean if is_test else kind)(sr, *[kind] * count), code
+
+
+def _lower(sr: SemiringType, scalars: Scalars, name: str, **operands: Operand) -> Operand:
+    return lower(scalars, host(), sr.operations[name], operands)
+
+
 def _operation(name: str, *, may_be_nan: bool = True) -> Any:
     def generic(typing: Any, sr: Any, x: Any, y: Any) -> Any:
         if not isinstance(sr, SemiringType):
             return None
-        dtype = sr.dtype
-        kind = types.boolean if dtype.kind == "b" else from_dtype(dtype)
-
-        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            scalars = Scalars(builder, ElementType(dtype))
-            operands = [builder.zext(arg, ir.IntType(8)) if dtype.kind == "b" else arg for arg in args[1:]]
-            variables = dict(
-                zip(("x", "y"), (Operand(arg, may_be_nan and dtype.kind == "f") for arg in operands), strict=True)
-            )
-            value = lower(scalars, host(), sr.operations[name], variables).value
-            return builder.trunc(value, ir.IntType(1)) if dtype.kind == "b" else value
-
-        return kind(sr, kind, kind), code
+        nan = may_be_nan and sr.dtype.kind == "f"
+        return _define(sr, 2, lambda s, x, y: _lower(sr, s, name, x=Operand(x, nan), y=Operand(y, nan)).value)
 
     return intrinsic(generic)
 
@@ -137,63 +148,47 @@ def _operation(name: str, *, may_be_nan: bool = True) -> Any:
 @intrinsic  # type: ignore[untyped-decorator]  # Numba has no types
 def accumulate(typing: Any, sr: Any, c: Any, x: Any, y: Any) -> Any:
     """Return c ⊕ (x ⊗ y) of values that are not NaN, as the tiles of products compute it."""
-    kind = types.boolean if sr.dtype.kind == "b" else from_dtype(sr.dtype)
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        truths = sr.dtype.kind == "b"
-        scalars = Scalars(builder, ElementType(sr.dtype))
-        c, x, y = (builder.zext(arg, ir.IntType(8)) if truths else arg for arg in args[1:])
-        product = lower(scalars, host(), sr.operations["mul"], {"x": Operand(x), "y": Operand(y)})
-        result = lower(scalars, host(), sr.operations["add"], {"x": Operand(c), "y": product})
+    def build(scalars: Scalars, c: Any, x: Any, y: Any) -> Any:
+        product = _lower(sr, scalars, "mul", x=Operand(x), y=Operand(y))
+        result = _lower(sr, scalars, "add", x=Operand(c), y=product)
         if result.may_be_nan:
-            result = lower(scalars, host(), sr.operations["add"], {"x": Operand(c, True), "y": product})
-        return builder.trunc(result.value, ir.IntType(1)) if truths else result.value
+            result = _lower(sr, scalars, "add", x=Operand(c, True), y=product)
+        return result.value
 
-    return kind(sr, kind, kind, kind), code
+    return _define(sr, 3, build)
 
 
 @intrinsic  # type: ignore[untyped-decorator]  # Numba has no types
 def better(typing: Any, sr: Any, x: Any, y: Any) -> Any:
     """Return whether x ⊕ y is x and not y, for a ⊕ that selects and values that are not NaN."""
-    kind = types.boolean if sr.dtype.kind == "b" else from_dtype(sr.dtype)
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        scalars = Scalars(builder, ElementType(sr.dtype))
-        x, y = (builder.zext(arg, ir.IntType(8)) if sr.dtype.kind == "b" else arg for arg in args[1:])
+    def build(scalars: Scalars, x: Any, y: Any) -> Any:
         order = {"min": "<", "max": ">", "or": ">"}.get(sr.operations["add"].op)
         if order is not None:
             return scalars.compare(order, x, y)
-        selected = lower(scalars, host(), sr.operations["add"], {"x": Operand(x), "y": Operand(y)}).value
-        return builder.and_(scalars.compare("==", selected, x), scalars.compare("!=", x, y))
+        selected = _lower(sr, scalars, "add", x=Operand(x), y=Operand(y)).value
+        return scalars.builder.and_(scalars.compare("==", selected, x), scalars.compare("!=", x, y))
 
-    return types.boolean(sr, kind, kind), code
-
-
-def _unary(name: str) -> Any:
-    def generic(typing: Any, sr: Any, x: Any) -> Any:
-        kind = types.boolean if sr.dtype.kind == "b" else from_dtype(sr.dtype)
-        expression = sr.operations[name]
-
-        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            if expression is None:
-                return ir.Constant(ir.IntType(1), 0)
-            truths = sr.dtype.kind == "b"
-            x = builder.zext(args[1], ir.IntType(8)) if truths else args[1]
-            scalars = Scalars(builder, ElementType(sr.dtype))
-            value = lower(scalars, host(), expression, {"x": Operand(x)}).value
-            if name == "divergence":
-                return scalars.compare("!=", value, scalars.constant(0))
-            return builder.trunc(value, ir.IntType(1)) if truths else value
-
-        return (types.boolean if name == "divergence" else kind)(sr, kind), code
-
-    return intrinsic(generic)
+    return _define(sr, 2, build, is_test=True)
 
 
-#: ``star(sr, x)``: x* in a `ScalarSemiring` with ``closing``; 0 if x has no star.
-star = _unary("star")
-#: ``diverges(sr, x)``: whether x has no star.
-diverges = _unary("divergence")
+@intrinsic  # type: ignore[untyped-decorator]  # Numba has no types
+def star(typing: Any, sr: Any, x: Any) -> Any:
+    """Return x* in a `ScalarSemiring` with ``closing``; 0 if x has no star."""
+    return _define(sr, 1, lambda scalars, x: _lower(sr, scalars, "star", x=Operand(x)).value)
+
+
+@intrinsic  # type: ignore[untyped-decorator]  # Numba has no types
+def diverges(typing: Any, sr: Any, x: Any) -> Any:
+    """Return whether x has no star."""
+
+    def build(scalars: Scalars, x: Any) -> Any:
+        if sr.operations["divergence"] is None:
+            return ir.Constant(ir.IntType(1), 0)
+        return scalars.compare("!=", _lower(sr, scalars, "divergence", x=Operand(x)).value, scalars.constant(0))
+
+    return _define(sr, 1, build, is_test=True)
 
 
 #: ``plus(sr, x, y)``: x ⊕ y. Either may be NaN, which a minimum drops.

@@ -49,6 +49,14 @@ def constant_vector(element: ir.Type, value: Any, lanes: int) -> Value:
     return ir.Constant(ir.VectorType(element, lanes), [value] * lanes)
 
 
+def splat(builder: Any, scalar: Value, lanes: int) -> Value:
+    """Return a vector with a value in every lane."""
+    seed = builder.insert_element(
+        ir.Constant(ir.VectorType(scalar.type, lanes), ir.Undefined), scalar, ir.Constant(I32, 0)
+    )
+    return builder.shuffle_vector(seed, seed, ir.Constant(ir.VectorType(I32, lanes), [0] * lanes))
+
+
 class Vectors:
     """The builder of instructions on vectors of ``lanes`` elements. Truth values are vectors of i1."""
 
@@ -69,12 +77,7 @@ class Vectors:
         return constant_vector(ir.IntType(8 * self.element.size), value, self.lanes)
 
     def splat(self, scalar: Value) -> Value:
-        builder = self.builder
-        seed = builder.insert_element(
-            ir.Constant(ir.VectorType(scalar.type, self.lanes), ir.Undefined), scalar, ir.Constant(I32, 0)
-        )
-        mask = ir.Constant(ir.VectorType(I32, self.lanes), [0] * self.lanes)
-        return builder.shuffle_vector(seed, seed, mask)
+        return splat(self.builder, scalar, self.lanes)
 
     # ------------------------------------------------------------------------------------------- calls of intrinsics
 

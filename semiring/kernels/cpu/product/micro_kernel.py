@@ -37,6 +37,7 @@ from semiring.kernels.cpu.codegen.vector import (
     constant_vector,
     make_opaque,
     prefetch,
+    splat,
 )
 from semiring.kernels.definition import KernelDefinition
 from semiring.kernels.machines.speed_data import TileShape
@@ -332,14 +333,8 @@ class _TileBuilder(NativeBuilder):
         mask = b.bitcast(anywhere, ir.IntType(v.lanes))
         touched = b.icmp_unsigned("!=", mask, ir.Constant(mask.type, 0))
         with b.if_then(touched):
-            new_marks = constant_marks(b, mark, v.lanes)
+            new_marks = splat(b, mark, v.lanes)
             for value, change, old_at, marks_at in zip(row, changes, old, marks, strict=True):
                 b.store(make_opaque(b, b.select(change, new_marks, b.load(marks_at)), self.target), marks_at)
                 b.store(value, old_at)
         return touched
-
-
-def constant_marks(builder: Any, mark: Value, lanes: int) -> Value:
-    """Return an int32 in every lane."""
-    seed = builder.insert_element(constant_vector(I32, 0, lanes), mark, ir.Constant(I32, 0))
-    return builder.shuffle_vector(seed, seed, ir.Constant(ir.VectorType(I32, lanes), [0] * lanes))
