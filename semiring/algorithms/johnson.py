@@ -175,7 +175,7 @@ def edge_potentials(graph: SparseGraph) -> Any:
         return best, offered_by
 
     if graph.n >= _MIN_ORDERED and graph.tails.size:
-        from semiring.kernels.graphs.ordered_edges import relax_edges  # imported here, because small graphs avoid Numba
+        from semiring.kernels.graphs.edge_scan import relax_edges  # imported here, because small graphs avoid Numba
 
         order = np.argsort(_topological_components(graph)[graph.tails], kind="stable")
         relax_edges(graph.tails[order], graph.heads[order], raised[order], h, 1 - margin)

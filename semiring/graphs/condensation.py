@@ -126,7 +126,7 @@ class Condensation:
         VertexError
             A vertex is not in the graph.
         """
-        from semiring.kernels.graphs.ordered_edges import carry_along
+        from semiring.kernels.graphs.edge_scan import carry_along
 
         starts, heads = self.graph.indptr.astype(np.int64), self.graph.indices.astype(np.int64)
         rows, columns = self._components_of(sources), self._components_of(targets)

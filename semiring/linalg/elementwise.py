@@ -327,9 +327,9 @@ def _apply(semiring: Semiring, operation_name: str, left: Array, right: Array, c
     if not (is_device_array(left) or is_device_array(right)):
         return operation(left, right)
     if not (check and semiring.tropical and left.dtype.kind == "i" and operation_name == "mul"):
-        from semiring.kernels.cuda.product import entrywise
+        from semiring.kernels.cuda.closing import modules
 
-        result = entrywise.apply(semiring, operation_name, left, right)
+        result = modules.apply_entrywise(semiring, operation_name, left, right)
         if result is not None:
             return result
     result = operation.apply_to_arrays(left, right, check=check)

@@ -29,8 +29,7 @@ from semiring.kernels.cpu.codegen.target import host
 from semiring.kernels.cpu.elimination.gathered_rows import build_fold
 from semiring.kernels.cpu.product import macro_kernel
 from semiring.kernels.cpu.product.matvec import build_dots, build_updates
-from semiring.kernels.cpu.product.micro_kernel import build_tile
-from semiring.kernels.cpu.product.witness import build_find
+from semiring.kernels.cpu.product.micro_kernel import build_find, build_tile
 from semiring.kernels.definition import define
 from semiring.kernels.engine import make_plan
 from semiring.kernels.machines.speed_data import TileShape

@@ -22,9 +22,9 @@ import semiring as sr
 from semiring.arrays import device as memory
 from semiring.arrays.entries import check_entries
 from semiring.errors import DeviceError, DivergenceWarning, DomainError, DTypeError, SuspiciousWeightsWarning
+from semiring.kernels.cuda.closing import modules
 from semiring.kernels.cuda.entries import entry_scan as device_look
 from semiring.kernels.cuda.entries.entry_scan import MemoryOrder, key_of
-from semiring.kernels.cuda.product import entrywise
 from semiring.linalg.dispatch import overlaps
 
 INF = np.inf
@@ -217,7 +217,7 @@ def test_what_no_kernel_can_read_is_refused(cp):
     full(lambda name, _: name != "boolean", [("min_plus", "float32"), ("max_plus", "int16"), ("boolean", "bool")]),
 )
 def test_the_kernels_of_entrywise_operations(name, dtype, rng):
-    """The kernels of `entrywise`, run on the host, absorb 0̄ and otherwise agree with the CPU backend."""
+    """The kernels of `apply_entrywise`, run on the host, absorb 0̄ and otherwise agree with the CPU backend."""
     semiring = sr.CATALOGUE[name]
     values = rng.integers(-5, 6, 40).astype(dtype)
     values[::7] = semiring.zero_for(dtype)
@@ -226,7 +226,7 @@ def test_the_kernels_of_entrywise_operations(name, dtype, rng):
     x, y = (np.ascontiguousarray(part).ravel() for part in np.meshgrid(values, values))
     element = {"float32": "float", "int16": "short", "bool": "unsigned char"}[dtype]
     for which, operation in (("add", semiring.add), ("mul", semiring.mul)):
-        header, statement = entrywise.source(semiring, which, np.dtype(dtype))
+        header, statement = modules.entrywise_source(semiring, which, np.dtype(dtype))
         body = f"const {element} x = a[threadIdx.x], y = b[threadIdx.x]; {element} z; {statement}; c[threadIdx.x] = z;"
         parameters = f"const {element}* a, const {element}* b, {element}* c"
         text = f'{header}\nextern "C" __global__ void each({parameters}) {{{body}}}'

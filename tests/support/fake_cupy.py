@@ -375,10 +375,10 @@ def install(monkeypatch: Any) -> tuple[Module, Backend]:
 
     import semiring.arrays.device as memory
     import semiring.kernels as registry
+    import semiring.kernels.cuda.closing.modules as modules
     import semiring.kernels.cuda.entries.entry_passes as kernels
     import semiring.kernels.cuda.entries.entry_scan as device_look
     import semiring.kernels.cuda.entries.packing as device_bits
-    import semiring.kernels.cuda.product.entrywise as entrywise
     import semiring.linalg.dispatch as dispatch
 
     module, backend = Module(), Backend(registry.get_backend("reference"))
@@ -386,7 +386,7 @@ def install(monkeypatch: Any) -> tuple[Module, Backend]:
     monkeypatch.setattr(kernels, "reduction", reduction)
     monkeypatch.setattr(kernels, "select", select)
     passes_on_host.install(monkeypatch, unwrap)
-    monkeypatch.setattr(entrywise, "apply", lambda *_: None)
+    monkeypatch.setattr(modules, "apply_entrywise", lambda *_: None)
     for function in (pack, unpack, count):
         monkeypatch.setattr(device_bits, function.__name__, function)
     monkeypatch.setattr(memory, "_probe_cupy", lambda: module)

@@ -25,8 +25,7 @@ from semiring.kernels.cpu.first_calls import FirstCalls
 from semiring.kernels.cpu.product import macro_kernel
 from semiring.kernels.cpu.product.macro_kernel import FULL, HEAD, SHAPE_WORDS, WORDS, ProductShape
 from semiring.kernels.cpu.product.matvec import build_dots, build_updates, matrix_vector
-from semiring.kernels.cpu.product.micro_kernel import build_tile
-from semiring.kernels.cpu.product.witness import RUN, build_find, find_witnesses
+from semiring.kernels.cpu.product.micro_kernel import RUN, build_find, build_tile, find_witnesses
 from semiring.kernels.cpu.thread_pool import run_on_ranges
 from semiring.kernels.cpu.thread_team import HEADER, MAX_BLOCKS, lease, run_blocks
 from semiring.kernels.definition import KernelDefinition, define

@@ -6,7 +6,7 @@ with `shared_memory` is the kernel, `k_reductions` joins the parts of a product 
 and `lower` has their operations on words. `cubins` runs the compiler and stores machine code on disk. A process that
 finds the code on disk does not need the DSL. The remaining modules work on CuPy arrays. `launches` loads the code and
 prepares one product, and `product_routes` implements the contract. `classical` multiplies plus_times by cuBLAS,
-`log_sums` multiplies log_plus by cuBLAS, and `entrywise` computes ⊕ and ⊗ of entries.
+and `log_sums` log_plus.
 
 `entries` scans and converts entries. `closing` closes blocks and matrices, in CUDA C++. `streams` runs concurrent work
 and records closures. `predecessor_kernels` finds paths, and `graph_kernels` analyses structures.

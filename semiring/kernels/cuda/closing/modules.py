@@ -1,13 +1,24 @@
-"""Compile kernels: CuPy's NVRTC modules at run time, and machine code for a named architecture without a GPU."""
+"""Compile kernels: CuPy's NVRTC modules at run time, and machine code for a named architecture without a GPU.
+
+⊕ and ⊗ of arrays, entry by entry, are memory-bound kernels that read their operands once.
+"""
 
 from __future__ import annotations
 
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.algebra.expressions import Expression
 from semiring.errors import MissingExtraError
-from semiring.kernels.cuda.closing.kernel_text import Arithmetic, source
+from semiring.kernels.cuda.closing.kernel_text import ELEMENTS, Arithmetic, source
 from semiring.logs import CACHED_SECONDS, Compilation
+
+#: By dtype: the type of an element for CuPy, and the C++ expressions that convert it to the type of `arithmetic.cuh`
+#: and back. Other dtypes need no conversion.
+_VIEWS = {"float16": ("uint16", "half_t{{{}}}", "{}.bits"), "bool": ("bool", "(byte_t){}", "{}")}
 
 
 def compile_kernel(
@@ -123,3 +134,43 @@ def compile_for(architecture: str, text: str, options: tuple[str, ...]) -> tuple
     cubin = bytearray(size)
     nvrtc.nvrtcGetCUBIN(program, cubin)
     return bytes(cubin), message
+
+
+def apply_entrywise(semiring: Semiring, operation: str, x: Any, y: Any) -> Any | None:
+    """Compute x ⊕ y (``"add"``) or x ⊗ y (``"mul"``) of arrays and NumPy scalars of one dtype, which broadcast.
+
+    The function enqueues one kernel on the current stream. It returns None for a dtype without a C++ type (bfloat16).
+    """
+    dtype = x.dtype
+    if dtype.name not in ELEMENTS:
+        return None
+    word = np.dtype(_VIEWS.get(dtype.name, (dtype.name,))[0])
+    return _entrywise_kernel(semiring, operation, dtype)(x.view(word), y.view(word)).view(dtype)
+
+
+def entrywise_source(semiring: Semiring, operation: str, dtype: np.dtype[Any]) -> tuple[str, str]:
+    """Return the preamble of the kernel, and its statement."""
+    X, Y = Expression("var", (), "x"), Expression("var", (), "y")
+    add, mul, zero = semiring.add.expression, semiring.mul.expression, semiring.zero
+    for operand in (Y, X) if semiring.annihilates else ():  # 0̄ ⊗ x = 0̄, whatever ⊗ computes
+        mul = Expression("where", (Expression("eq", (operand, zero)), zero, mul))
+    arithmetic = Arithmetic(dtype.name, add, mul, semiring.zero_for(dtype), semiring.one_for(dtype))
+    _, read, write = _VIEWS.get(dtype.name, ("", "{}", "{}"))
+    called = f"{'plus' if operation == 'add' else 'times'}({read.format('x')}, {read.format('y')})"
+    return arithmetic.header, f"z = {write.format(called)}"
+
+
+@lru_cache(maxsize=512)
+def _entrywise_kernel(semiring: Semiring, operation: str, dtype: np.dtype[Any]) -> Any:
+    import cupy
+
+    header, statement = entrywise_source(semiring, operation, dtype)
+    word = _VIEWS.get(dtype.name, (dtype.name,))[0]
+    return cupy.ElementwiseKernel(
+        f"{word} x, {word} y",
+        f"{word} z",
+        statement,
+        f"semiring_{operation}_{dtype.name}",
+        preamble=header,
+        options=("--std=c++17", "--fmad=false"),
+    )
