@@ -145,19 +145,8 @@ def _corner_values(semiring: Semiring, dtype: np.dtype[Any], zero: Any) -> Any:
     """
     if dtype.kind == "b":
         return np.array([False, True])
-    ordinary = [
-        0,
-        1,
-        -1,
-        2,
-        -2,
-        3,
-        7,
-        -11,
-        100,
-        -100,
-        *_neighbouring_constants(semiring.add.expression, semiring.mul.expression),
-    ]
+    constants = _neighbouring_constants(semiring.add.expression, semiring.mul.expression)
+    ordinary = [*(0, 1, -1, 2, -2, 3, 7, -11, 100, -100), *constants]
     domain = semiring.domain
     ends = [end for end in (domain.lower, domain.upper) if np.isfinite(end)]
     if is_floating(dtype):

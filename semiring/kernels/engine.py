@@ -169,12 +169,9 @@ class Engine:
         waiting for other streams.
         """
         if number not in self._lanes:
-            lane = self._lanes[number] = self._new_lane()
+            lane = self._lanes[number] = self.with_backend(self.backend)
             lane._has_concurrent_work = True
         return self._lanes[number]
-
-    def _new_lane(self) -> Engine:
-        return self.with_backend(self.backend)
 
     # ------------------------------------------------------------------------------------- the contract, plan bound
 

@@ -13,21 +13,8 @@ from semiring.kernels.contract import Array, KernelPlan
 from semiring.namespaces import array_namespace, is_device_array
 
 _EXACT_OPERATIONS = {
-    "min",
-    "max",
-    "and",
-    "or",
-    "xor",
-    "invert",
-    "where",
-    "lt",
-    "le",
-    "gt",
-    "ge",
-    "eq",
-    "ne",
-    "neg",
-    "abs",
+    *("min", "max", "and", "or", "xor", "invert", "where", "lt", "le", "gt", "ge", "eq", "ne"),
+    *("neg", "abs"),
 }
 _X, _Y = Expression("var", (), "x"), Expression("var", (), "y")
 _PRODUCTS = {Expression("mul", (_X, _Y)), Expression("mul", (_Y, _X))}

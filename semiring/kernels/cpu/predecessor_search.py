@@ -134,20 +134,9 @@ def _follow_intermediates(
     """Decide the remaining entries of the ``pending_columns`` by trying all intermediate vertices."""
 
     def follow(j0: int, j1: int) -> None:
+        limits = case.tight, case.loose
         follow_intermediates(
-            *(
-                case.sr,
-                case.D,
-                pred,
-                case.zero,
-                edges.best,
-                case.tight,
-                case.loose,
-                j0,
-                j1,
-                pending_columns,
-                doubtful_rows,
-            )
+            case.sr, case.D, pred, case.zero, edges.best, *limits, j0, j1, pending_columns, doubtful_rows
         )
 
     case.run_on_ranges(follow, 4, COLUMNS)

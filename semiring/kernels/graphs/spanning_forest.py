@@ -33,11 +33,8 @@ def _relax(key, row, key_limits, largest, zero, lanes):
     """
     lanes[:] = zero
     for start in range(0, key.size, _LANES):
-        keys, edges, bound = (
-            key[start : start + _LANES],
-            row[start : start + _LANES],
-            key_limits[start : start + _LANES],
-        )
+        stop = start + _LANES
+        keys, edges, bound = key[start:stop], row[start:stop], key_limits[start:stop]
         for c in range(edges.size):
             keys[c] = _select_better(_select_better(keys[c], edges[c], largest), bound[c], not largest)
         for c in range(_LANES):

@@ -87,16 +87,9 @@ class PotentialClosure:
 
         def find(start: int, stop: int) -> int:
             (spare, closed), (job, piece) = np.empty((2, n, n)), self._search_kernels.take_job(n)
-            arguments = (
-                self.sign,
-                self._addend_limit,
-                spare,
-                closed,
-                spare.view(np.uint64),
-                job.address,
-                piece.address,
-            )
-            failed = int(find_potentials(A[start:stop], *arguments, *(x[start:stop] for x in survey)))
+            workspace = spare, closed, spare.view(np.uint64), job.address, piece.address
+            parts = (x[start:stop] for x in survey)
+            failed = int(find_potentials(A[start:stop], self.sign, self._addend_limit, *workspace, *parts))
             self._search_kernels.return_job(n, job, piece)
             return failed
 

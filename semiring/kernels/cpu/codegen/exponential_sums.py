@@ -19,6 +19,8 @@ whether the condition held: then the bits before the last `_BITS` + 7 are the sa
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import llvmlite.ir as ir
@@ -136,8 +138,52 @@ def _reduce_lanes(builder: Any, lanes: Value, join: Any) -> Value:
     return builder.extract_element(lanes, ir.Constant(I32, 0))
 
 
-def _build_maximum(builder: Any) -> Any:
-    return lambda x, y: builder.select(builder.fcmp_ordered(">", x, y), x, y)
+def _add_line(
+    terms: _Terms,
+    add: Callable[..., tuple[Value, Value]],
+    marks: list[Value],
+    arrays: tuple[Value, ...],
+    count: Value,
+    condition: Callable[[], Value] | None = None,
+) -> Value:
+    """Build the sum of ``count`` vectors of terms, whose operands are adjacent from the addresses ``arrays`` on.
+
+    ``add`` returns the sums of a register and its mark, from both and the operands of a term. ``marks`` are slots for
+    the marks of the `_SIDE` registers. Groups are skipped while the ``condition`` does not hold.
+    """
+    builder, v, width = terms.builder, terms.vectors, 4 * FLOATS
+    sums, total = [alloca_once(builder, v.type) for _ in range(_SIDE)], alloca_once(builder, _DOUBLES)
+    builder.store(ir.Constant(_DOUBLES, [0.0] * FLOATS), total)
+
+    def add_vectors(start: Value, stop: Value, side: int) -> None:
+        """Add the vectors start … stop - 1 in float32, ``side`` of them side by side."""
+        for one in sums:
+            builder.store(v.constant(0), one)
+        with for_range_slice(builder, start, stop, ir.Constant(I64, side), I64) as (index, _):
+            offset = builder.mul(index, ir.Constant(I64, width))
+            for place in range(side):
+                position = builder.add(offset, ir.Constant(I64, width * place))
+                ahead = builder.add(position, ir.Constant(I64, _PREFETCH_BYTES))
+                _prefetch(builder, builder.add(arrays[0], ahead))
+                operands = [terms.load(builder.add(base, position)) for base in arrays]
+                added = add(builder.load(sums[place]), builder.load(marks[place]), *operands)
+                builder.store(added[0], sums[place])
+                builder.store(added[1], marks[place])
+        one = builder.load(sums[0])
+        for other in sums[1:]:
+            one = builder.fadd(one, builder.load(other))
+        builder.store(builder.fadd(builder.load(total), builder.fpext(one, _DOUBLES)), total)
+
+    group = ir.Constant(I64, _SIDE * CHAIN)
+    whole = builder.mul(builder.sdiv(count, group), group)
+    with (
+        for_range_slice(builder, ir.Constant(I64, 0), whole, group, I64) as (index, _),
+        builder.if_then(condition()) if condition is not None else nullcontext(),
+    ):
+        add_vectors(index, builder.add(index, group), _SIDE)
+    with builder.if_then(builder.icmp_signed("<", whole, count)):
+        add_vectors(whole, count, 1)
+    return _reduce_lanes(builder, builder.load(total), builder.fadd)
 
 
 @intrinsic
@@ -145,45 +191,14 @@ def terms_along(typing: Context, a: Any, w: Any, y: Any, count: Any) -> Code:
     """Return the sum of ``count`` vectors of terms, and the greatest n; a, w and y are adjacent, by address."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        first, w, y, count = args
-        width = 4 * FLOATS
-        kind, ahead = ir.VectorType(ir.FloatType(), FLOATS), ir.Constant(I64, _PREFETCH_BYTES)
-        v = Vectors(builder, ElementType(np.dtype(np.float32)), FLOATS)
         terms = _Terms(builder)
-        zero, sums = v.constant(0), [alloca_once(builder, kind) for _ in range(_SIDE)]
-        total, top = alloca_once(builder, _DOUBLES), alloca_once(builder, kind)
-        builder.store(ir.Constant(_DOUBLES, [0.0] * FLOATS), total)
-        builder.store(v.constant(-np.inf), top)
-
-        def add(start: Value, stop: Value, side: int) -> None:
-            """Add the vectors start … stop - 1 in float32, ``side`` of them side by side."""
-            for one in sums:
-                builder.store(zero, one)
-            with for_range_slice(builder, start, stop, ir.Constant(I64, side), I64) as (index, _):
-                offset = builder.mul(index, ir.Constant(I64, width))
-                for place, one in enumerate(sums[:side]):
-                    position = builder.add(offset, ir.Constant(I64, width * place))
-                    _prefetch(builder, builder.add(first, builder.add(position, ahead)))
-                    operands = [terms.load(builder.add(base, position)) for base in (first, w, y)]
-                    added = terms.add_term(builder.load(one), builder.load(top), *operands)
-                    builder.store(added[0], one)
-                    builder.store(added[1], top)
-            one = builder.load(sums[0])
-            for other in sums[1:]:
-                one = builder.fadd(one, builder.load(other))
-            builder.store(builder.fadd(builder.load(total), builder.fpext(one, _DOUBLES)), total)
-
-        group = ir.Constant(I64, _SIDE * CHAIN)
-        whole = builder.mul(builder.sdiv(count, group), group)
-        with for_range_slice(builder, ir.Constant(I64, 0), whole, group, I64) as (index, _):
-            add(index, builder.add(index, group), _SIDE)
-        with builder.if_then(builder.icmp_signed("<", whole, count)):
-            add(whole, count, 1)
-        result = (
-            _reduce_lanes(builder, builder.load(total), builder.fadd),
-            _reduce_lanes(builder, builder.load(top), _build_maximum(builder)),
+        top = alloca_once(builder, terms.vectors.type)
+        builder.store(terms.vectors.constant(-np.inf), top)
+        total = _add_line(terms, terms.add_term, [top] * _SIDE, args[:3], args[3])
+        maximum = _reduce_lanes(
+            builder, builder.load(top), lambda x, y: builder.select(builder.fcmp_ordered(">", x, y), x, y)
         )
-        return context.make_tuple(builder, signature.return_type, result)
+        return context.make_tuple(builder, signature.return_type, (total, maximum))
 
     pair = types.Tuple((types.float64, types.float32))
     return pair(types.intp, types.intp, types.intp, types.intp), code
@@ -197,18 +212,13 @@ def plain_terms(typing: Context, a: Any, x: Any, count: Any) -> Code:
     """
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        first, x, count = args
-        width = 4 * FLOATS
-        v = Vectors(builder, ElementType(np.dtype(np.float32)), FLOATS)
-        terms, kind = _Terms(builder), ir.VectorType(ir.FloatType(), FLOATS)
-        sums = [alloca_once(builder, kind) for _ in range(_SIDE)]
+        terms = _Terms(builder)
+        v = terms.vectors
         marks = [alloca_once(builder, v.bits_type) for _ in range(_SIDE)]
-        total = alloca_once(builder, _DOUBLES)
-        builder.store(ir.Constant(_DOUBLES, [0.0] * FLOATS), total)
         for range_bits in marks:
             builder.store(v.bits(0), range_bits)
 
-        def good() -> Value:
+        def are_in_range() -> Value:
             """Return whether all a are in their range."""
             range_bits = builder.load(marks[0])
             for other in marks[1:]:
@@ -217,33 +227,9 @@ def plain_terms(typing: Context, a: Any, x: Any, count: Any) -> Code:
             mask = builder.bitcast(outside, ir.IntType(FLOATS))
             return builder.icmp_unsigned("==", mask, ir.Constant(mask.type, 0))
 
-        def add(start: Value, stop: Value, side: int) -> None:
-            """Add the vectors start … stop - 1 in float32, ``side`` of them side by side."""
-            for one in sums:
-                builder.store(v.constant(0), one)
-            with for_range_slice(builder, start, stop, ir.Constant(I64, side), I64) as (index, _):
-                offset = builder.mul(index, ir.Constant(I64, width))
-                for place in range(side):
-                    position = builder.add(offset, ir.Constant(I64, width * place))
-                    _prefetch(builder, builder.add(first, builder.add(position, ir.Constant(I64, _PREFETCH_BYTES))))
-                    operands = [terms.load(builder.add(base, position)) for base in (first, x)]
-                    added = terms.add_plain_term(builder.load(sums[place]), builder.load(marks[place]), *operands)
-                    builder.store(added[0], sums[place])
-                    builder.store(added[1], marks[place])
-            one = builder.load(sums[0])
-            for other in sums[1:]:
-                one = builder.fadd(one, builder.load(other))
-            builder.store(builder.fadd(builder.load(total), builder.fpext(one, _DOUBLES)), total)
-
-        group = ir.Constant(I64, _SIDE * CHAIN)
-        whole = builder.mul(builder.sdiv(count, group), group)
-        groups = for_range_slice(builder, ir.Constant(I64, 0), whole, group, I64)
-        with groups as (index, _), builder.if_then(good()):  # once an a is out of range, skip the remaining groups
-            add(index, builder.add(index, group), _SIDE)
-        with builder.if_then(builder.icmp_signed("<", whole, count)):
-            add(whole, count, 1)
-        sum_ = _reduce_lanes(builder, builder.load(total), builder.fadd)
-        return builder.select(good(), sum_, ir.Constant(ir.DoubleType(), np.nan))
+        # Once an a is out of range, the remaining groups are skipped.
+        total = _add_line(terms, terms.add_plain_term, marks, args[:2], args[2], are_in_range)
+        return builder.select(are_in_range(), total, ir.Constant(ir.DoubleType(), np.nan))
 
     return types.float64(types.intp, types.intp, types.intp), code
 

@@ -220,11 +220,8 @@ def find_structures(starts, indices, order, parent, counts, pivot_starts):
         ancestor = parent[pivot_starts[s + 1] - 1]
         if ancestor >= 0:
             parents[s] = supernode_of[ancestor]
-    rows, next_slot, marks = (
-        np.empty(row_starts[count], np.int32),
-        row_starts[:count].copy(),
-        np.full(count, -1, np.int32),
-    )
+    rows, next_slot = np.empty(row_starts[count], np.int32), row_starts[:count].copy()
+    marks = np.full(count, -1, np.int32)
     for i in range(n):  # in this order the rows of every supernode come sorted
         own, vertex = supernode_of[i], order[i]
         for e in range(starts[vertex], starts[vertex + 1]):

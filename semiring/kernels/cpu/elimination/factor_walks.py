@@ -97,21 +97,17 @@ def _find_pivot(sr, u, v, value, tree, numbers, is_symmetric, ends, lists):
     s = supernode_of[low]
     for k in range(pivot_starts[s], low):
         x = _read_entry(memory, s, u, k, pivot_starts, row_starts, rows, blocks, right_panels, below_panels)
-        if (
-            times(
-                sr, x, _read_entry(memory, s, k, v, pivot_starts, row_starts, rows, blocks, right_panels, below_panels)
-            )
-            == value
-        ):
+        y = _read_entry(memory, s, k, v, pivot_starts, row_starts, rows, blocks, right_panels, below_panels)
+        if times(sr, x, y) == value:
             return k
     for e in range(ends[low], ends[low + 1]):
         s = lists[e]
         a, b = row_starts[s], row_starts[s + 1]
-        y = _find_position(rows, a, b, high)
-        if y < 0:
+        far = _find_position(rows, a, b, high)
+        if far < 0:
             continue
-        x = _find_position(rows, a, b, low)
-        i, j = (x, y) if u < v else (y, x)
+        near = _find_position(rows, a, b, low)
+        i, j = (near, far) if u < v else (far, near)
         for p in range(pivot_starts[s + 1] - pivot_starts[s]):
             offset = p * (b - a)
             if times(sr, memory[below_panels[s] + offset + i], memory[right_panels[s] + offset + j]) == value:

@@ -205,16 +205,8 @@ def count_operations(nodes, starts, stops, tails, heads, is_shared, lows, pivot_
         for side in range(1 if is_shared else 2):
             if side == 1:
                 tails_of_node = heads_of_node
-            _mark_ancestors(
-                s,
-                tails_of_node,
-                heads_of_node if is_shared else tails_of_node[:0],
-                number,
-                lows,
-                pivot_starts,
-                row_starts,
-                rows,
-            )
+            others = heads_of_node if is_shared else tails_of_node[:0]
+            _mark_ancestors(s, tails_of_node, others, number, lows, pivot_starts, row_starts, rows)
             for q in range(lows[s], s):
                 count, m = 0, 0
                 for u in range(pivot_starts[q], pivot_starts[q + 1]):
@@ -322,7 +314,8 @@ def join_columns(
             folds[0], lanes, s, left, right, True, x_number, index, tree, memory, blocks, up_panels[0], zero, one, X
         )
         if not is_shared:
-            job = (
+            _mark_ancestors(s, own_heads, own_heads[:0], y_number, lows, pivot_starts, row_starts, rows)
+            _label_places(
                 folds[1],
                 lanes,
                 s,
@@ -339,8 +332,6 @@ def join_columns(
                 one,
                 Y,
             )
-            _mark_ancestors(s, own_heads, own_heads[:0], y_number, lows, pivot_starts, row_starts, rows)
-            _label_places(*job)
         steps = _round_up(right - left, lanes)
         for q in range(stop - start):
             out[place + q] = zero

@@ -250,12 +250,8 @@ def compute_labels(
         own, panel = base + label_starts[s] * each, numbers + up_panels[s] * each
         for j in range(m):
             ancestor = supernode_of[rows[a + j]]
-            cell = (
-                label_starts[ancestor]
-                + (rows[a + j] - pivot_starts[ancestor]) * counts[ancestor]
-                + low[s]
-                - low[ancestor]
-            )
+            cell = label_starts[ancestor] + (rows[a + j] - pivot_starts[ancestor]) * counts[ancestor]
+            cell += low[s] - low[ancestor]
             line = width * each
             call8(fold, (base + cell * each, width, own, line, ordinals, k, panel + j * each, m * each))
 

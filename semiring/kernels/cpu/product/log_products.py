@@ -524,6 +524,7 @@ def _multiply_all(tile, C, A, B, accumulate, tiny, has_failed):
     u, v, w = np.empty(m), np.empty(k), np.zeros(columns)
     left_marks, marks = np.empty((2, m), np.int32), np.empty((2, n), np.int32)
     bits = np.empty((k, (n + 63) >> 6), np.uint64)
+    operand, workspace = (v, w, place, bits), (X, S, y, is_lost)
     for b in range(C.shape[0]):
         a, right, c = A[b], B[b], C[b]
         _survey_right(right, offset, v, top, w[:n], marks)
@@ -541,26 +542,8 @@ def _multiply_all(tile, C, A, B, accumulate, tiny, has_failed):
         if has_few:
             _mark_bits(right, bits)
         least_logarithm = _LEAST_SUM if all_flags else -np.inf
-        multiply_rows(
-            tile,
-            right,
-            v,
-            w,
-            place,
-            bits,
-            X,
-            S,
-            y,
-            is_lost,
-            a,
-            u,
-            left_marks[1],
-            c,
-            accumulate,
-            has_few,
-            tiny,
-            least_logarithm,
-        )
+        left = a, u, left_marks[1]
+        multiply_rows(tile, right, *operand, *workspace, *left, c, accumulate, has_few, tiny, least_logarithm)
         lost = np.uint8(0)  # LLVM vectorizes loops over these, but not over truth values
         for i in range(m):
             flags = is_lost[i]

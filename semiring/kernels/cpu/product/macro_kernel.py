@@ -222,12 +222,8 @@ def block_product(element: Any) -> Callable[..., None]:
         p, p_row, p_column = word(job, P_ADDRESS), word(job, P_ROW), word(job, P_COLUMN)
         inner, accumulate, chunk, k0 = word(job, INNER), word(job, ACCUMULATE), word(job, CHUNK), word(job, FIRST_K)
         a_subdiagonals, b_subdiagonals = word(job, A_SUBDIAGONALS), word(job, B_SUBDIAGONALS)
-        top, bottom, left, right = (
-            word(block_address, 0),
-            word(block_address, 1),
-            word(block_address, 2),
-            word(block_address, 3),
-        )
+        top, bottom = word(block_address, 0), word(block_address, 1)
+        left, right = word(block_address, 2), word(block_address, 3)
         packed_b = workspace
         packed_a = packed_b + depth * columns * size
         corner = packed_a + block * depth * unit
@@ -336,12 +332,8 @@ def copy_block(job: int, block_address: int, workspace: int) -> None:
     stride, in bytes.
     """
     target, target_row, source, source_row = word(job, 1), word(job, 2), word(job, 3), word(job, 4)
-    top, bottom, left, right = (
-        word(block_address, 0),
-        word(block_address, 1),
-        word(block_address, 2),
-        word(block_address, 3),
-    )
+    top, bottom = word(block_address, 0), word(block_address, 1)
+    left, right = word(block_address, 2), word(block_address, 3)
     whole = (right - left) // 32 * 32
     for i in range(top, bottom):
         target_line, source_line = target + i * target_row + left, source + i * source_row + left

@@ -145,24 +145,13 @@ def matrix_vector(
     function = _prototype(native("dots" if by_rows else "updates"))
     length = k if by_rows else m
     whole_length = length // lanes * lanes
-    outer, stride = (0, A.strides[0]) if by_rows else (1, A.strides[1])
+    stride = A.strides[0 if by_rows else 1]
 
     def multiply_part(start: int, stop: int) -> None:
-        if by_rows:
-            function(
-                stop - start,
-                whole_length,
-                A.ctypes.data + start * stride,
-                stride,
-                x.ctypes.data,
-                _element_address(result, start),
-            )
-        else:
-            function(
-                stop - start, k, A.ctypes.data + start * size, stride, x.ctypes.data, _element_address(result, start)
-            )
+        first, out = A.ctypes.data + start * (stride if by_rows else size), result.ctypes.data + start * size
+        function(stop - start, whole_length if by_rows else k, first, stride, x.ctypes.data, out)
 
-    lines = m if outer == 0 else whole_length
+    lines = m if by_rows else whole_length
     if whole_length:
         # Threads take rows in small pieces. Across rows each thread has one wide piece, which suits the memory.
         pieces = threads if threads == 1 or not by_rows else 4 * threads
@@ -172,10 +161,6 @@ def matrix_vector(
         _compute_remainder(function, result, A, x, zero, lanes, whole_length, by_rows)
     c[...] = result
     return True
-
-
-def _element_address(array: Array, index: int) -> int:
-    return int(array.ctypes.data + index * array.itemsize)
 
 
 def _compute_remainder(

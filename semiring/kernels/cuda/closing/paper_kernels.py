@@ -177,13 +177,8 @@ KERNELS: Mapping[str, PaperKernel] = {
         "lund_smith_unrolled.cu", _LUND, "three phases, shifts and masks, unrolled", 32, _launch_three_phases
     ),
     "lund_smith_registers": PaperKernel(
-        *(
-            "lund_smith_unrolled.cu",
-            _LUND,
-            "the same, the doubly dependent tile in registers",
-            32,
-            _launch_three_phases,
-        ),
+        *("lund_smith_unrolled.cu", _LUND, "the same, the doubly dependent tile in registers", 32),
+        _launch_three_phases,
         ("IN_REGISTERS",),
     ),
     "lund_smith": _lund_smith_variant(

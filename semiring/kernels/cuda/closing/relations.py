@@ -70,15 +70,8 @@ def sweep_along(words: Any, vertices: Any) -> Any:
 
 def sweep_against(words: Any, vertices: Any, candidates: Any) -> Any:
     """Return the candidates from which an edge leads to the vertices. Their rows are read once."""
-    target = cupy.zeros(words.shape[1], _U32)
-    _launch(
-        "sweep_against",
-        (len(words),),
-        *_matrix_arguments(words),
-        cupy.asarray(vertices),
-        cupy.asarray(candidates),
-        target,
-    )
+    target, sets = cupy.zeros(words.shape[1], _U32), (cupy.asarray(vertices), cupy.asarray(candidates))
+    _launch("sweep_against", (len(words),), *_matrix_arguments(words), *sets, target)
     return target.get()
 
 

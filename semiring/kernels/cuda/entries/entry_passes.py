@@ -162,16 +162,12 @@ _FOLDS = {
 }
 
 
+@cache
 def reduction(op: str, dtype: np.dtype[Any]) -> Any:
     """Return the kernel that folds an array of ``dtype`` along axes by ⊕, one of min, max, add, or, and, xor.
 
     It is called with the array and ``axis=``. float16 and bfloat16 are added in single precision.
     """
-    return _reduction_kernel(op, dtype)
-
-
-@cache
-def _reduction_kernel(op: str, dtype: np.dtype[Any]) -> Any:
     wide = "float" if op == "add" and dtype.itemsize == 2 and is_floating(dtype) else None
     return load_cupy().ReductionKernel(
         "T x", "T y", "x", _FOLDS[op], "y = a", _neutral_literal(op, dtype), f"semiring_reduce_{op}_{dtype.name}", wide

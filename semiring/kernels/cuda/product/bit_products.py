@@ -197,15 +197,9 @@ class Panel:
         Each launch passes 0, or the address of a word. If that word is 0, the launch does nothing.
         """
         depth, words = B.shape
-        parameters = (
-            *(
-                np.uint64(self.memory.ptr),
-                np.int64(self._row_bytes // 4),
-                np.uint64(B.data.ptr),
-                np.int64(B.strides[0] // 4),
-            ),
-            *(np.int32(depth), np.int32(32 * words), None),
-        )
+        target = np.uint64(self.memory.ptr), np.int64(self._row_bytes // 4)
+        source = np.uint64(B.data.ptr), np.int64(B.strides[0] // 4)
+        parameters = (*target, *source, np.int32(depth), np.int32(32 * words), None)
         width = width_for(-(-words // 32) * self._slabs * 2, multiprocessors())
         grid, threads = (self._slabs * 64 // width, -(-words // width)), (width * width // 2,)
         # This launch does not start early, because its blocks would occupy multiprocessors while they wait. An early

@@ -279,10 +279,8 @@ def _compute_open_sums(sums: Any, A: Any, B: Any, C: Any, open_: Any, accumulate
     if C.dtype.char == "f":
         _add_splits(sums, A, B, C, open_, accumulate)
     m, n = C.shape
-    grid, sizes = (
-        (-(-n // _TILE[1]), -(-m // _OPEN_ROWS[C.dtype.char])),
-        (np.int64(m), np.int64(n), np.int64(A.shape[1])),
-    )
+    grid = -(-n // _TILE[1]), -(-m // _OPEN_ROWS[C.dtype.char])
+    sizes = np.int64(m), np.int64(n), np.int64(A.shape[1])
     matrices = sums, np.int64(n), A, *_strides(A), B, *_strides(B), C, *_strides(C)
     kernel = _kernel("log_sums", C.dtype.char, current_device())
     kernel(grid, (_THREADS,), (open_, *matrices, *sizes, np.int32(accumulate)))
