@@ -102,7 +102,7 @@ def _close_rank(
         return local
 
     tiles = agree(ranks, load_rows)
-    own = replace(plan, status=Status(), stream=None)
+    own = replace(plan, status=Status())
     engine = Engine(get_backend("cuda"), own, closure_speed("cuda", plan.dtype, plan.storage).panel)
     transport, progress = DeviceTransport(Groups(ranks, grid), broadcast_by_copies), None if ranks.rank else report
     failed = close_tiles(engine, transport, grid, tiles, diverges=may_diverge(own), progress=progress)

@@ -47,30 +47,6 @@ from semiring.errors import DeviceError
 if TYPE_CHECKING:
     from semiring.kernels.tolerance import Tolerance
 
-__all__ = [
-    "GROUPS",
-    "NO_PREDECESSOR",
-    "OPERATIONS",
-    "Array",
-    "Backend",
-    "Capabilities",
-    "ClosureKernels",
-    "Facts",
-    "GraphKernels",
-    "KernelPlan",
-    "Mark",
-    "PassKernels",
-    "PathKernels",
-    "ProductKernels",
-    "SequenceKernels",
-    "Status",
-    "Steps",
-    "StreamKernels",
-    "Streams",
-    "has_operation",
-    "missing_operations",
-]
-
 #: An array in host memory.
 Array: TypeAlias = NDArray[Any]
 
@@ -120,7 +96,6 @@ class KernelPlan:
     facts: Facts = Facts()
     storage: Literal["elements", "bits"] = "elements"
     threads: int = 1
-    stream: Any = None
     status: Status = field(default_factory=Status, compare=False)
     #: Objects that a backend derives from this plan and caches for the next call; nothing depends on a matrix.
     memo: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)

@@ -14,7 +14,6 @@ and records closures. `predecessor_kernels` finds paths, and `graph_kernels` ana
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from functools import cached_property
 from importlib.util import find_spec
@@ -41,16 +40,15 @@ from semiring.kernels.engine import split_range
 from semiring.kernels.tolerance import Tolerance
 
 _DTYPES = frozenset(("bfloat16", "float16", "float32", "float64", "int16", "int32", "int64", "uint8", "bool"))
-_NULL_CONTEXT = contextlib.nullcontext()
 _STRIP = 2048  # the columns of a triangle that cuBLAS multiplies at a time
 
 
 class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, GraphKernels, PathKernels):
     """The `semiring.kernels.contract.Backend` for CuPy arrays, which documents the operations.
 
-    Every call only enqueues work on ``plan.stream`` (CuPy's current stream where that is None), without synchronization
-    or transfers through the host. The exceptions are `find_predecessors` and `find_tree`, which wait. The first call
-    for an operation, dtype and layout compiles for 1 to 3 s, or loads the code that an earlier process compiled.
+    Every call only enqueues work on CuPy's current stream, without synchronization or transfers through the host. The
+    exceptions are `find_predecessors` and `find_tree`, which wait. The first call for an operation, dtype and layout
+    compiles for 1 to 3 s, or loads the code that an earlier process compiled.
 
     Raises `MissingExtraError` where CuPy or nvidia-cutlass-dsl is not installed.
     """
@@ -92,14 +90,12 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
         return storage == "elements" or bool(dtype == np.bool_ and not semiring.zero_for(dtype))
 
     def multiply(self, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
-        with plan.stream or _NULL_CONTEXT:
-            if not self._multiply_by_cublas(plan, C, A, B, False):
-                self._products.multiply(plan, C, A, B)
+        if not self._multiply_by_cublas(plan, C, A, B, False):
+            self._products.multiply(plan, C, A, B)
 
     def multiply_add(self, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
-        with plan.stream or _NULL_CONTEXT:
-            if not self._multiply_by_cublas(plan, C, A, B, True):
-                self._products.multiply_add(plan, C, A, B)
+        if not self._multiply_by_cublas(plan, C, A, B, True):
+            self._products.multiply_add(plan, C, A, B)
 
     def multiply_add_upper(self, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
         """Compute C ← C ⊕ A ⊗ B on and above the diagonal. Tiles of C below it are skipped."""
@@ -107,8 +103,7 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
             for columns in split_range(0, C.shape[1], _STRIP):
                 self.multiply_add(plan, C[: columns.stop, columns], A[: columns.stop], B[:, columns])
             return
-        with plan.stream or _NULL_CONTEXT:
-            self._products.multiply_add(plan, C, A, B, upper=True)
+        self._products.multiply_add(plan, C, A, B, upper=True)
 
     def _multiply_by_cublas(self, plan: KernelPlan, C: Any, A: Any, B: Any, accumulate: bool) -> bool:
         """Multiply by cuBLAS if the product is one of plus_times or log_plus, and return whether it was."""
@@ -130,8 +125,7 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
         self._entry_kernels.copy(A, out)
 
     def multiply_add_witness(self, plan: KernelPlan, C: Any, W: Any, A: Any, B: Any, k0: int) -> None:
-        with plan.stream or _NULL_CONTEXT:
-            self._products.multiply_add_witness(plan, C, W, A, B, k0)
+        self._products.multiply_add_witness(plan, C, W, A, B, k0)
 
     def can_close(self, plan: KernelPlan, n: int) -> bool:
         """Return whether `close` takes a matrix of n rows under this plan.
@@ -262,8 +256,7 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
 
     def close(self, plan: KernelPlan, A: Any, *, has_concurrent_work: bool = False) -> None:
         if plan.storage == "bits":
-            with plan.stream or _NULL_CONTEXT:
-                self._relations.close_by_squares(plan, A)
+            self._relations.close_by_squares(plan, A)
         else:
             self._closing.close(plan, A, has_concurrent_work=has_concurrent_work)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -17,7 +16,6 @@ from semiring.kernels.cuda.entries.prepared_launch import PreparedLaunch
 
 #: The most rows that the register kernel holds.
 _ROWS = 128
-_NULL_CONTEXT = nullcontext()
 _SHARED = 200 << 10  # bytes of shared memory for a block on all supported devices except consumer cards
 
 
@@ -90,17 +88,16 @@ def _paired_kernel(side: int) -> BlockKernel:
 def close_block(plan: KernelPlan, A: Any) -> None:
     """Compute A ← A* in place, for any strides.
 
-    A is (n, n), or a stack (count, n, n) that is closed in the same launch. The launch is enqueued on the
-    plan's stream. A pivot without a star leaves ``plan.status.first_vertex`` + its index in ``plan.status.word``, where
-    there is one; the pivots of a stack are numbered across matrices. The kernel is fast up to `fast_rows`.
+    A is (n, n), or a stack (count, n, n) that is closed in the same launch. The launch is enqueued on the current
+    stream. A pivot without a star leaves ``plan.status.first_vertex`` + its index in ``plan.status.word``, where there
+    is one; the pivots of a stack are numbered across matrices. The kernel is fast up to `fast_rows`.
     """
     count, n = (A.shape[0] if A.ndim == 3 else 1), A.shape[-2]
     if not n or not count:
         return
     word, matrix_stride = plan.status.word, A.strides[0] if A.ndim == 3 else 0
-    with plan.stream or _NULL_CONTEXT:
-        launch = _launch(arithmetic_of(plan), count, n, strides(A), matrix_stride // A.itemsize, current_device())
-        launch(A.data.ptr, 0 if word is None else word.data.ptr, plan.status.first_vertex)
+    launch = _launch(arithmetic_of(plan), count, n, strides(A), matrix_stride // A.itemsize, current_device())
+    launch(A.data.ptr, 0 if word is None else word.data.ptr, plan.status.first_vertex)
 
 
 @lru_cache(maxsize=1024)

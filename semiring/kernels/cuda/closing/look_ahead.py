@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import lcm
@@ -31,7 +31,6 @@ from semiring.kernels.cuda.closing.modules import compile_kernel, max_shared_mem
 from semiring.kernels.cuda.closing.staged_stacks import SINGLE_MATRIX_ITEMSIZES, close_stack
 from semiring.kernels.cuda.entries.prepared_launch import PreparedLaunch
 
-_NULL_CONTEXT = nullcontext()
 WIDTH = 64  # the pivots of a stage
 FILE = "look_ahead.cu"
 
@@ -202,7 +201,7 @@ def close(plan: KernelPlan, A: Any, *, look_ahead: bool = False, has_concurrent_
     """Compute A ← A* in place for A (n, n) on the device, or a stack (count, n, n) together (see `stacks`).
 
     The function uses the fastest kernel at this size on this device, or with ``look_ahead`` the look-ahead kernel. The
-    work is enqueued on the plan's stream, and the function does not wait. ``has_concurrent_work``: whether concurrent
+    work is enqueued on the current stream, and the function does not wait. ``has_concurrent_work``: whether concurrent
     products keep the device busy.
 
     Raises `AlgebraError` for a ⊕ that is not idempotent, and for packed bits.
@@ -210,13 +209,12 @@ def close(plan: KernelPlan, A: Any, *, look_ahead: bool = False, has_concurrent_
     arithmetic = arithmetic_of(plan)
     check_closed_whole(plan, arithmetic, "staged")
     strategy = _strategy(arithmetic, A.shape[-1], A.ndim == 3, look_ahead, max_shared_memory(), has_concurrent_work)
-    with plan.stream or _NULL_CONTEXT:
-        if strategy == "block":
-            close_block(plan, A)
-        elif strategy == "stages":
-            close_stack(plan, A if A.ndim == 3 else A[None])
-        else:
-            _look_ahead(plan, A, arithmetic, has_concurrent_work)
+    if strategy == "block":
+        close_block(plan, A)
+    elif strategy == "stages":
+        close_stack(plan, A if A.ndim == 3 else A[None])
+    else:
+        _look_ahead(plan, A, arithmetic, has_concurrent_work)
 
 
 @lru_cache(maxsize=1024)

@@ -13,7 +13,6 @@ vertices is stored in ``plan.status.word``, and the matrix is then undefined.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -26,7 +25,6 @@ from semiring.kernels.cuda.closing.kernel_text import Arithmetic, arithmetic_of
 from semiring.kernels.cuda.closing.look_ahead import check_closed_whole, pad_matrix
 from semiring.kernels.cuda.closing.modules import compile_kernel, multiprocessors, resident_blocks
 
-_NULL_CONTEXT = nullcontext()
 _DIAGONAL, _PRODUCT = "unit_diagonal.cu", "plain_product.cu"
 
 #: Launches a kernel, given its name, the grid, the threads of a block and its arguments. Python integers become int32.
@@ -212,7 +210,7 @@ METHODS = tuple(name for name, kernel in KERNELS.items() if kernel.is_method)
 def close(plan: KernelPlan, A: Any, name: str, *, blocks: int | None = None) -> None:
     """Compute A ← A* in place for A (n, n) on the device, by one of `KERNELS`.
 
-    The work is enqueued on the plan's stream, and the function does not wait. ``blocks`` is for `gaioso` the number of
+    The work is enqueued on the current stream, and the function does not wait. ``blocks`` is for `gaioso` the number of
     blocks of the first phase on each multiprocessor, by default as many as fit.
 
     Raises `UnknownNameError` for another name. Raises `AlgebraError` for packed bits, for a ⊕ that is not idempotent,
@@ -221,10 +219,14 @@ def close(plan: KernelPlan, A: Any, name: str, *, blocks: int | None = None) -> 
     if name not in KERNELS:
         raise UnknownNameError("kernel of a paper", name, KERNELS)
     arithmetic, paper_kernel = arithmetic_of(plan), KERNELS[name]
-    _check(plan, name, arithmetic)
-    with plan.stream or _NULL_CONTEXT:
-        if A.size:
-            _close(plan, A, paper_kernel, arithmetic, blocks)
+    check_closed_whole(plan, arithmetic, name)
+    if arithmetic.star is not None:
+        raise AlgebraError(
+            f"{name} closes semirings whose star is 1, and that of {plan.semiring.name} is "
+            f"{plan.semiring.star_expression}: use staged, or rkleene"
+        )
+    if A.size:
+        _close(plan, A, paper_kernel, arithmetic, blocks)
 
 
 def _close(plan: KernelPlan, A: Any, paper_kernel: PaperKernel, arithmetic: Arithmetic, blocks: int | None) -> None:
@@ -276,24 +278,14 @@ def count_launches(name: str, n: int) -> int:
     return count
 
 
-def _check(plan: KernelPlan, name: str, arithmetic: Arithmetic) -> None:
-    check_closed_whole(plan, arithmetic, name)
-    if arithmetic.star is not None:
-        raise AlgebraError(
-            f"{name} closes semirings whose star is 1, and that of {plan.semiring.name} is "
-            f"{plan.semiring.star_expression}: use staged, or rkleene"
-        )
-
-
 def multiply_add_plain(plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
     """Compute C ← C ⊕ A ⊗ B for any strides, by 16 × 16 tiles in shared memory, with one thread for each entry.
 
-    The work is enqueued on the plan's stream, and the function does not wait.
+    The work is enqueued on the current stream, and the function does not wait.
     """
     (m, n), k = C.shape, A.shape[1]
     if not C.size or not k:
         return
     strides = [np.int64(stride // x.itemsize) for x in (C, A, B) for stride in x.strides]
-    with plan.stream or _NULL_CONTEXT:
-        run = compile_kernel(_PRODUCT, "plain_product", arithmetic_of(plan))
-        run((-(-n // 16), -(-m // 16)), (16, 16), (C, A, B, np.int32(m), np.int32(n), np.int32(k), *strides))
+    run = compile_kernel(_PRODUCT, "plain_product", arithmetic_of(plan))
+    run((-(-n // 16), -(-m // 16)), (16, 16), (C, A, B, np.int32(m), np.int32(n), np.int32(k), *strides))

@@ -5,7 +5,6 @@ A single matrix is also a stack. If its elements are wide, these launches are fa
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -17,7 +16,6 @@ from semiring.kernels.cuda.closing.modules import compile_kernel, current_device
 from semiring.kernels.cuda.entries.prepared_launch import PreparedLaunch
 
 FILE = "close_stack.cu"
-_NULL_CONTEXT = nullcontext()
 _WIDTH = 64  # the pivots of a stage
 _THREADS = 256
 #: The bytes of padded copies at a time. Closing a stack in parts takes some percent longer.
@@ -48,27 +46,26 @@ def shared_bytes(itemsize: int) -> int:
 def close_stack(plan: KernelPlan, A: Any) -> None:
     """Compute A ← A* in place for each matrix of A (count, n, n), any strides, for an idempotent ⊕.
 
-    The work is enqueued on the plan's stream. A pivot without a star leaves ``plan.status.first_vertex`` + its index in
-    ``plan.status.word``, where there is one. Pivots are numbered across matrices, and the least index remains. If n is
-    no multiple of 64, or rows are not aligned, the matrices are closed in copies padded with 0̄, some hundred MiB at a
-    time.
+    The work is enqueued on the current stream. A pivot without a star leaves ``plan.status.first_vertex`` + its index
+    in ``plan.status.word``, where there is one. Pivots are numbered across matrices, and the least index remains. If n
+    is no multiple of 64, or rows are not aligned, the matrices are closed in copies padded with 0̄, some hundred MiB at
+    a time.
     """
     import cupy
 
     arithmetic, n = arithmetic_of(plan), A.shape[-1]
     size = -(-n // _WIDTH) * _WIDTH
-    with plan.stream or _NULL_CONTEXT:
-        if not A.size or _fits(A):
-            _close(plan, A, arithmetic, n, 0)
-            return
-        step = max(1, _COPIES // (size * size * A.itemsize))
-        for start in range(0, A.shape[0], step):
-            part = A[start : start + step]
-            copy = cupy.full((part.shape[0], size, size), plan.zero, A.dtype)
-            copy[:, :n, :n] = part
-            _close(plan, copy, arithmetic, n, start)
-            part[...] = copy[:, :n, :n]
-            del copy  # frees its memory before the next copy is allocated
+    if not A.size or _fits(A):
+        _close(plan, A, arithmetic, n, 0)
+        return
+    step = max(1, _COPIES // (size * size * A.itemsize))
+    for start in range(0, A.shape[0], step):
+        part = A[start : start + step]
+        copy = cupy.full((part.shape[0], size, size), plan.zero, A.dtype)
+        copy[:, :n, :n] = part
+        _close(plan, copy, arithmetic, n, start)
+        part[...] = copy[:, :n, :n]
+        del copy  # frees its memory before the next copy is allocated
 
 
 def _fits(A: Any) -> bool:
