@@ -23,17 +23,6 @@ if TYPE_CHECKING:
     from semiring.algebra import Semiring
     from semiring.kernels.contract import Backend
 
-__all__ = [
-    "BACKENDS",
-    "DEVICE_BACKENDS",
-    "LOAD_TIME",
-    "backend_for",
-    "can_pack",
-    "device_backend",
-    "get_backend",
-    "named_backend",
-]
-
 #: When this process loaded the library, in seconds as of `time.time`: a source that is newer is not the code that runs.
 LOAD_TIME = time.time()
 

@@ -114,7 +114,9 @@ def load(fingerprint: str | None, key: str, rebuild: Callable[[Any], Any], *, ki
         if not content.startswith(_MAGIC) or _checksum(path, content[start:]) != content[len(_MAGIC) : start]:
             return None
         rebuilt = rebuild(pickle.loads(content[start:]))
-        _touch(path)
+        with contextlib.suppress(OSError):  # the modification time says when an entry was used last
+            if time.time() - path.stat().st_mtime > _RECENT_SECONDS:
+                os.utime(path)
         return rebuilt
     except Exception:  # any failure counts as a missing entry
         return None
@@ -195,13 +197,6 @@ def save(fingerprint: str | None, key: str, state: Any, *, kind: str = KERNEL) -
         if temporary is not None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
-
-
-def _touch(path: Path) -> None:
-    """Update the modification time of an entry, which says when it was used last."""
-    with contextlib.suppress(OSError):
-        if time.time() - path.stat().st_mtime > _RECENT_SECONDS:
-            os.utime(path)
 
 
 _save_count = 0

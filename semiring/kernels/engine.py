@@ -260,7 +260,8 @@ class Engine:
         if products is not None and products.can_multiply_in_place(self.plan, *B.shape):
             self._multiply_upper(B, A, B, subdiagonals, is_left=True)
             return
-        for columns in self._column_panels(B):
+        width = max(1, self.panel // (32 if self.plan.storage == "bits" else 1))  # in elements or words, as B is stored
+        for columns in split_range(0, B.shape[1], width):
             panel = self.copy_panel(B[:, columns])
             self._multiply_upper(B[:, columns], A, panel, subdiagonals, is_left=True)
 
@@ -293,10 +294,6 @@ class Engine:
         else:
             out[...] = view
         return out
-
-    def _column_panels(self, B: Array) -> Iterator[slice]:
-        """Yield ranges of columns of B, of elements or of words as B is stored."""
-        return split_range(0, B.shape[1], max(1, self.panel // (32 if self.plan.storage == "bits" else 1)))
 
     def _workspace_of(self, view: Array) -> Array:
         """Return memory for a copy of a panel: for the largest panel that was announced, or the largest so far."""

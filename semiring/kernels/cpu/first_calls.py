@@ -97,7 +97,7 @@ class FirstCalls:
         return _predecessors(plan, D, tolerance, adjacency)
 
     def _allows(self, seconds: float, *operands: Array) -> bool:
-        if self._may_have_negative_zeros and any(map(_has_negative_zeros, operands)):
+        if self._may_have_negative_zeros and any((np.signbit(A) & (A == 0)).any() for A in operands):
             return False
         # A large call ends the budget. The kernel that is compiled for it serves the next calls too.
         self.remaining_seconds = max(0.0, self.remaining_seconds - seconds)
@@ -188,7 +188,3 @@ def _keeps_bits(plan: KernelPlan) -> bool:
         return True
     x = np.ldexp(1 / 3, -np.arange(8)).astype(plan.dtype)
     return bool((plan.semiring.mul.apply_to_arrays(np.full_like(x, plan.one), x) == x).all())
-
-
-def _has_negative_zeros(A: Array) -> bool:
-    return bool((np.signbit(A) & (A == 0)).any())

@@ -81,24 +81,14 @@ def _as_value(truth: Expression | None) -> str | None:
     return Expression("where", (truth, Expression("const", (), 1), Expression("const", (), 0))).text
 
 
-_scalars_by_plan: dict[tuple[int, Any, bool, bool], tuple[KernelPlan, ScalarSemiring, ScalarSemiring]] = {}
-_LIMIT = 256
-
-
 def scalars_for(plan: KernelPlan) -> tuple[ScalarSemiring, ScalarSemiring]:
     """Return the semiring of a plan, and the semiring in which paths are added up: in float64 for floats."""
-    # The key is the identity, as in `kernels_for`: hashing a definition takes microseconds, a small closure ten.
-    key = (id(plan.semiring), plan.dtype, plan.facts.nonnegative, plan.facts.separate)
-    entry = _scalars_by_plan.get(key)
-    if entry is not None and entry[0].zero == plan.zero:
-        return entry[1:]
-    wide = np.dtype(np.float64) if plan.dtype.kind == "f" else plan.dtype
-    sums = replace(plan, dtype=wide, zero=wide.type(plan.zero), one=wide.type(plan.one))
-    if len(_scalars_by_plan) >= _LIMIT:
-        _scalars_by_plan.clear()
-    # The plan keeps its semiring alive, so that its identity stays unique.
-    _scalars_by_plan[key] = plan, ScalarSemiring(plan), ScalarSemiring(sums)
-    return _scalars_by_plan[key][1:]
+    if "scalars" not in plan.memo:
+        wide = np.dtype(np.float64) if plan.dtype.kind == "f" else plan.dtype
+        sums = replace(plan, dtype=wide, zero=wide.type(plan.zero), one=wide.type(plan.one))
+        plan.memo["scalars"] = ScalarSemiring(plan), ScalarSemiring(sums)
+    scalars: tuple[ScalarSemiring, ScalarSemiring] = plan.memo["scalars"]
+    return scalars
 
 
 register_model(SemiringType)(models.OpaqueModel)

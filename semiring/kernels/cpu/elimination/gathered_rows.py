@@ -92,7 +92,10 @@ class _FoldBuilder(NativeBuilder):
         b, lanes = self.builder, self.vectors.lanes
         offset_slot = alloca_once_value(b, ir.Constant(I64, 0))
         pieces = [(lanes, _ABREAST), (lanes, 2), *((lanes >> half, 1) for half in range(lanes.bit_length()))]
-        kinds = [(self.make_vectors(lanes), count) for lanes, count in pieces]
+        kinds = [
+            (Vectors(b, self.element, lanes) if lanes > 1 else Scalars(b, self.element), count)
+            for lanes, count in pieces
+        ]
         pairs = [
             (Pair if vectors.lanes == lanes else _PlainPair)(vectors, self.definition, self.target)
             for vectors, _ in kinds
@@ -102,9 +105,6 @@ class _FoldBuilder(NativeBuilder):
         for (vectors, count), pair in zip(kinds, pairs, strict=True):
             self.build_loop(offset_slot, vectors, count, pair)
         b.ret_void()
-
-    def make_vectors(self, lanes: int) -> Vectors:
-        return Vectors(self.builder, self.element, lanes) if lanes > 1 else Scalars(self.builder, self.element)
 
     def build_loop(self, offset_slot: Value, vectors: Vectors, count: int, pair: Pair) -> None:
         """Build the loop over all remaining pieces of ``count`` vectors."""
