@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -37,9 +37,12 @@ from semiring.threads import check_threads
 
 __all__ = [
     "BOTTLENECKS",
+    "COSTS",
+    "LARGEST",
     "CycleMean",
     "CycleRatio",
     "LeastRatios",
+    "as_integers",
     "best_bottleneck",
     "cycle_mean",
     "cycle_ratio",
@@ -50,9 +53,10 @@ __all__ = [
 Array = NDArray[Any]
 
 #: The semirings whose cycles have a mean, with the sign of the cost, and whether the cost is a logarithm.
-_COSTS = {min_plus: (1, False), max_plus: (-1, False), min_times: (1, True), max_times: (-1, True)}
+COSTS = {min_plus: (1, False), max_plus: (-1, False), min_times: (1, True), max_times: (-1, True)}
 BOTTLENECKS = (max_min, min_max)
-_LARGEST = 2**62  # a bound of the exact values, within int64
+LARGEST = 2**62  # a bound of the exact values, within int64
+_PIECE = 2**15  # values that are converted at a time, which stay in the cache
 
 
 class CycleMean(NamedTuple):
@@ -223,8 +227,8 @@ def _find_semiring(A: Any, semiring: Semiring | str | None, exact: bool) -> Semi
     algebra = as_semiring(semiring_of(A, semiring))
     if exact and algebra not in (min_plus, max_plus):
         raise AlgebraError(f"exact means are quotients of sums, of min_plus and max_plus, not of {algebra.name}")
-    if algebra not in _COSTS and algebra not in BOTTLENECKS:
-        names = ", ".join(each.name for each in (*_COSTS, *BOTTLENECKS))
+    if algebra not in COSTS and algebra not in BOTTLENECKS:
+        names = ", ".join(each.name for each in (*COSTS, *BOTTLENECKS))
         raise AlgebraError(f"cycles have no mean in {algebra.name}: use {names}")
     return algebra
 
@@ -330,31 +334,39 @@ class LeastRatios:
     heads: Array
     costs: Array  # (inside,), int64 if the arithmetic is exact, else float64
     times: Array  # (inside,) or (1,)
-    columns: tuple[Array, Array, Array]  # compressed columns: their starts, and the edges and tails in their order
     policy: Array
     values: Array
     ratios: Array  # (components, 2): cost and time; the time is 0 without a cycle
     rounding: float
     component: int  # the component of the least ratio, -1 without a cycle
-    _reduced: dict[int, Array] = field(default_factory=dict)
 
     @classmethod
     def of(cls, edges: SparseEntries, semiring: Semiring, times: Array, *, exact: bool = False) -> LeastRatios:
         """Compute the ratios. Raises `AlgebraError` and `IntegerOverflowError` as `cycle_mean` does."""
         pattern, n = edges.pattern, edges.pattern.n
-        parts = strong_components_of_lists(pattern.starts, pattern.indices)
+        is_full = pattern.indices.size == n * n > 0
+        if is_full:
+            parts = Components(np.arange(n), np.array([0, n]), np.array([0, 1]))
+        else:
+            parts = strong_components_of_lists(pattern.starts, pattern.indices)
         place = np.empty(n, np.int32)
         place[parts.order] = np.arange(n, dtype=np.int32)
+        positions: Array | slice = slice(None)
         if len(parts) == 1:  # nothing to sort
             parts, place = Components(np.arange(n), parts.bounds, parts.weak), np.arange(n, dtype=np.int32)
-            starts, heads, positions = pattern.starts, pattern.indices, slice(None)
+            starts, heads = pattern.starts, pattern.indices
         else:
-            component = np.repeat(np.arange(len(parts)), parts.sizes)
-            rows, heads = place[pattern.rows], place[pattern.indices]
-            inside = np.flatnonzero(component[rows] == component[heads])
-            starts, order = elimination_trees.compress_rows(n, rows[inside], heads[inside])
-            positions = inside[order]
-            heads = heads[positions]
+            from semiring.kernels.graphs.policy_iteration import select_inside
+
+            component = np.empty(n, np.int64)
+            component[parts.order] = np.repeat(np.arange(len(parts)), parts.sizes)
+            starts, m = np.empty(n + 1, np.int64), pattern.indices.size
+            heads, chosen = np.empty(m, np.int32), np.empty(m, np.int64)
+            count = select_inside(
+                *(component, place, parts.order.astype(np.int64), pattern.starts, pattern.indices),
+                *(starts, heads, chosen),
+            )
+            heads, positions = heads[:count], chosen[:count]
         largest = int(parts.sizes.max(initial=0))
         weights, times = edges.values[positions], times if len(times) == 1 else times[positions]
         costs, times = _as_costs(weights, semiring, times, largest)
@@ -363,7 +375,11 @@ class LeastRatios:
             if exact:
                 raise AlgebraError("the weights are not all whole numbers, so there is no exact mean: leave out exact=")
             rounding = float(np.finfo(np.float64).eps) * (16 + 4 * math.sqrt(largest))
-        columns = _transpose(starts, heads)
+        if is_full:
+            columns = starts, heads[:0], heads[:0]
+        else:
+            entry_starts, tails, entries = elimination_trees.transpose_rows(starts, heads)
+            columns = entry_starts, entries, tails
         policy, values = np.full(n, -1, np.int64), np.zeros(n, costs.dtype)
         ratios = np.zeros((len(parts), 2), costs.dtype)
         if heads.size:
@@ -374,7 +390,7 @@ class LeastRatios:
                 *(*columns, policy, values, ratios, rounding),
             )
         return cls(
-            *(edges, semiring, parts, place, positions, starts, heads, costs, times, columns),
+            *(edges, semiring, parts, place, positions, starts, heads, costs, times),
             *(policy, values, ratios, rounding, _least(ratios)),
         )
 
@@ -385,32 +401,36 @@ class LeastRatios:
     def best_components(self) -> list[int]:
         """Return the components whose ratio is the least one, within the error of floats."""
         cyclic = np.flatnonzero(self.ratios[:, 1] > 0)
+        if cyclic.size == 1:
+            return [self.component]
         p, q = self.ratios[self.component]
         if self.is_exact:  # the bound of the exact values holds for these products too
             return [int(each) for each in cyclic if self.ratios[each, 0] * q == p * self.ratios[each, 1]]
-        bound = p / q + 2 * self.rounding * np.abs(self.costs).max()
+        bound = p / q + 2 * self.rounding * _magnitude(self.costs)
         return [int(each) for each in cyclic if self.ratios[each, 0] / self.ratios[each, 1] <= bound]
 
-    def reduced_costs(self, component: int) -> Array:
-        """Return q·c - p·t + d[head] - d[tail] of the edges of a component, which are ≥ 0 but for rounding."""
-        if component in self._reduced:
-            return self._reduced[component]
-        bounds = self.parts.bounds[component : component + 2]
-        edges, vertices = slice(*self.starts[bounds]), slice(*bounds)
-        p, q = self.ratios[component]
-        reduced: Array = q * self.costs[edges]
-        reduced -= p * (self.times if len(self.times) == 1 else self.times[edges])
-        reduced += self.values[self.heads[edges]]
-        reduced -= np.repeat(self.values[vertices], np.diff(self.starts[bounds[0] : bounds[1] + 1]))
-        self._reduced[component] = reduced
-        return reduced
+    def tight_edges(self) -> Array:
+        """Return a mask (m,) of the edges of reduced cost 0 in the components of the least ratio."""
+        from semiring.kernels.graphs.policy_iteration import mark_tight_edges
+
+        is_tight = np.zeros(self.costs.size, bool)
+        for component in self.best_components():
+            first, last = self.parts.bounds[component : component + 2]
+            bound = self.costs.dtype.type(self.error_bound(component))
+            mark_tight_edges(
+                *(first, last, self.starts, self.heads, self.costs, self.times, self.values),
+                *(*self.ratios[component], bound, is_tight),
+            )
+        mask = np.zeros(self.edges.values.size, bool)
+        mask[self.positions] = is_tight
+        return mask
 
     def error_bound(self, component: int) -> float:
         """Return the reduced cost that rounding alone may give a tight edge of a component; 0 for exact values."""
         if self.is_exact:
             return 0.0
         bounds = slice(*self.parts.bounds[component : component + 2])
-        scale = self.ratios[component, 1] * np.abs(self.costs).max()
+        scale = self.ratios[component, 1] * _magnitude(self.costs)
         return float(4 * self.rounding * max(np.abs(self.values[bounds]).max(), scale))
 
     def cycle(self) -> list[int]:
@@ -430,7 +450,7 @@ class LeastRatios:
         chosen = self.policy[self.place[cycle]]
         weights = self.edges.values[self.positions][chosen]
         times = np.broadcast_to(self.times, self.costs.shape)[chosen]
-        if _COSTS[self.semiring][1]:
+        if COSTS[self.semiring][1]:
             if len(weights) == 1:
                 return float(weights[0])
             return math.exp(math.fsum(np.log(weights.astype(np.float64))) / len(weights))
@@ -440,13 +460,8 @@ class LeastRatios:
         return math.fsum(weights.astype(np.float64)) / math.fsum(times)
 
 
-def _transpose(starts: Array, heads: Array) -> tuple[Array, Array, Array]:
-    """Return compressed columns: their starts, and the positions and tails of the edges in their order."""
-    n = len(starts) - 1
-    if heads.size == n * n:  # every edge is there
-        return starts, np.arange(n * n).reshape(n, n).T.ravel(), heads
-    entry_starts, tails, entries = elimination_trees.transpose_rows(starts, heads)
-    return entry_starts, entries, tails
+def _magnitude(values: Array) -> Any:
+    return max(values.max(), -values.min())
 
 
 def _as_costs(values: Array, semiring: Semiring, times: Array, vertices: int) -> tuple[Array, Array]:
@@ -455,23 +470,36 @@ def _as_costs(values: Array, semiring: Semiring, times: Array, vertices: int) ->
     ``vertices`` is the size of the largest component. Raises `IntegerOverflowError` if the reduced costs of its paths
     may leave int64. Whole numbers in floats are then computed in float64.
     """
-    sign, is_logarithm = _COSTS[semiring]
+    sign, is_logarithm = COSTS[semiring]
     if is_logarithm:
         return sign * np.log(values.astype(np.float64)), times.astype(np.float64)
-    if all(each.dtype.kind in "iu" or _are_whole(each) for each in (values, times)):
+    whole, times_whole = as_integers(values), as_integers(times)
+    if whole is not None and times_whole is not None:
         largest = max(abs(int(values.max(initial=0))), abs(int(values.min(initial=0))))
-        if 4 * vertices**2 * largest * int(times.max(initial=0)) < _LARGEST:
-            return sign * values.astype(np.int64), times.astype(np.int64)
+        if 4 * vertices**2 * largest * int(times.max(initial=0)) < LARGEST:
+            return (whole if sign > 0 else -whole), times_whole
         if values.dtype.kind in "iu":
             raise IntegerOverflowError(
                 f"weights of up to {largest:,} in a strong component of {vertices:,} vertices are too large for exact "
                 "means in int64: divide the weights by a common factor, or pass them as float64"
             )
-    return sign * values.astype(np.float64), times.astype(np.float64)
+    costs = values.astype(np.float64)
+    return (costs if sign > 0 else np.negative(costs, out=costs)), times.astype(np.float64)
 
 
-def _are_whole(values: Array) -> bool:
-    return bool((values == np.rint(values)).all() and (np.abs(values) < 2.0**53).all())
+def as_integers(values: Array) -> Array | None:
+    """Return values as int64, or None if one of them is no whole number, or a float that is too large to tell."""
+    if values.dtype.kind in "iu":
+        return values.astype(np.int64, copy=False)
+    result = np.empty(values.shape, np.int64)
+    for first in range(0, values.size, _PIECE):
+        piece, whole = values[first : first + _PIECE], result[first : first + _PIECE]
+        if not (np.abs(piece) < 2.0**53).all():
+            return None
+        np.copyto(whole, piece, casting="unsafe")
+        if not (whole == piece).all():
+            return None
+    return result
 
 
 def _least(ratios: Array) -> int:

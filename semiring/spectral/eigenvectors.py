@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring, max_min, max_plus, min_plus
 from semiring.algorithms.dijkstra import Searches
-from semiring.errors import AlgebraError, DivergenceError
+from semiring.errors import AlgebraError, DivergenceError, IntegerOverflowError
 from semiring.graphs.strongly_connected import strong_components_of_lists
 from semiring.io.inputs import Reading
 from semiring.io.network import semiring_of
@@ -32,7 +32,16 @@ from semiring.linalg import matmul
 from semiring.paths import best_paths
 from semiring.sparse.edge_inputs import SparseEntries
 from semiring.sparse.symbolic_factor import Pattern
-from semiring.spectral.cycle_means import BOTTLENECKS, LeastRatios, best_bottleneck, read_edges, zero_mean
+from semiring.spectral.cycle_means import (
+    BOTTLENECKS,
+    COSTS,
+    LARGEST,
+    LeastRatios,
+    as_integers,
+    best_bottleneck,
+    read_edges,
+    zero_mean,
+)
 from semiring.threads import get_threads
 
 __all__ = ["Asymptotics", "Eigen", "asymptotics", "eigen"]
@@ -79,8 +88,8 @@ def eigen(
     A : array_like, shape (n, n)
         As in `cycle_mean`.
     semiring : Semiring or str, optional
-        min_plus, max_plus, max_min or min_max, by default that of a `Network`, else min-plus. For max_times take the
-        logarithms of the weights in max_plus.
+        min_plus, max_plus, min_times, max_times, max_min or min_max, by default that of a `Network`, else min-plus. In
+        min_times and max_times the logarithms of the weights are computed with.
     exact : bool, default False
         Return the value as a `fractions.Fraction`. The weights must be whole numbers, in min_plus or max_plus.
     weight : str or callable, optional
@@ -134,32 +143,17 @@ def eigen(
     if found.component < 0:
         graph = _critical_graph(edges, np.zeros(edges.values.size, bool))[0]
         return Eigen(zero_mean(algebra), np.empty((edges.pattern.n, 0)), graph, 1)
-    graph, labels, cyclicity = _critical_graph(edges, _tight_edges(found))
+    graph, labels, cyclicity = _critical_graph(edges, found.tight_edges())
     value = found.value(found.cycle(), exact)
     return Eigen(value, _eigenvectors(found, labels, threads), graph, cyclicity)
 
 
 def _find_semiring(A: Any, semiring: Semiring | str | None) -> Semiring:
     algebra = as_semiring(semiring_of(A, semiring))
-    if algebra not in (min_plus, max_plus, *BOTTLENECKS):
-        raise AlgebraError(
-            f"eigenvectors are computed in min_plus, max_plus, max_min and min_max, not in {algebra.name}: for "
-            "max_times and min_times pass the logarithms of the weights in max_plus and min_plus"
-        )
+    if algebra not in (*COSTS, *BOTTLENECKS):
+        names = ", ".join(each.name for each in (*COSTS, *BOTTLENECKS))
+        raise AlgebraError(f"eigenvectors are not computed in {algebra.name}: use {names}")
     return algebra
-
-
-def _tight_edges(found: LeastRatios) -> Array:
-    """Return a mask (m,) of the edges of reduced cost 0 in the components of the least ratio."""
-    mask = np.zeros(found.edges.values.size, bool)
-    for component in found.best_components():
-        first, last = found.starts[found.parts.bounds[component : component + 2]]
-        is_tight = found.reduced_costs(component) <= found.error_bound(component)
-        if isinstance(found.positions, slice):
-            mask[first:last] = is_tight
-        else:
-            mask[found.positions[first:last]] = is_tight
-    return mask
 
 
 def _critical_graph(edges: SparseEntries, is_tight: Array) -> tuple[Any, Array, int]:
@@ -206,35 +200,68 @@ def _cyclicity(graph: Any, labels: Array) -> int:
 
 def _eigenvectors(found: LeastRatios, labels: Array, threads: int | None) -> NDArray[np.float64]:
     """Return the best paths to one vertex of each critical component under the weights A - λ, as columns."""
-    n, q = len(labels), float(found.ratios[found.component, 1])
-    sign = -1 if found.semiring is max_plus else 1
     vertices = _least_vertices(labels)
-    distances = _search_one_component(found, vertices, threads) if len(found.parts) == 1 else None
-    if distances is None:
-        distances = _search_components(found, vertices, threads)
-    vectors = np.where(distances == min_plus.zero_for(distances.dtype), np.inf, distances / q if n else 0.0)
-    return np.ascontiguousarray(sign * vectors + 0.0)
+    vectors = np.empty((len(labels), vertices.size))
+    is_known = np.zeros(vertices.size, bool)
+    if len(found.parts) == 1:  # the policy leads from every vertex to its cycle by tight edges
+        is_known = labels[vertices] == labels[found.cycle()[0]]
+        values = found.values[found.place]
+        for column in np.flatnonzero(is_known):
+            vectors[:, column] = (values - values[vertices[column]]) / found.ratios[0, 1]
+    if not is_known.all():
+        vectors[:, ~is_known] = _search_paths(found, vertices[~is_known], threads)
+    sign, is_logarithm = COSTS[found.semiring]
+    vectors = sign * vectors + 0.0
+    return np.exp(vectors) if is_logarithm else vectors
 
 
-def _search_one_component(found: LeastRatios, vertices: Array, threads: int | None) -> Array:
-    """Return the distances (n, k) to some vertices under q·c - p, by Dijkstra's algorithm on reduced costs."""
-    reduced = np.maximum(found.reduced_costs(0), 0)  # rounding may make a tight edge negative
-    entry_starts, entries, tails = found.columns
+def _search_paths(found: LeastRatios, vertices: Array, threads: int | None) -> Array:
+    """Return the distances (n, k) to some vertices under A - λ, by Dijkstra's algorithm on reduced costs.
+
+    The values of a component prove that its own mean is not less than λ. So they are potentials for λ too.
+    """
+    from semiring.kernels.graphs.policy_iteration import reduce_costs
+
+    pattern, parts, n = found.edges.pattern, found.parts, found.edges.pattern.n
+    weights, values = _search_costs(found)
+    p, q = (weights.dtype.type(each) for each in found.ratios[found.component])
+    costs = q * weights - p
+    lengths = np.repeat(np.maximum(found.ratios[:, 1], 1), parts.sizes).astype(weights.dtype)
+    component, potentials = np.empty(n, np.int64), np.empty(n, weights.dtype)
+    component[parts.order] = np.repeat(np.arange(len(parts)), parts.sizes)
+    if found.is_exact:  # rounded down, the potentials of an edge differ by less than 1 more than exact ones
+        potentials[parts.order] = q * (values // lengths) + q * (values % lengths) // lengths
+    else:
+        potentials[parts.order] = q * values / lengths
+    bounds, order = parts.bounds.astype(np.int64), parts.order.astype(np.int64)
+    reduce_costs(bounds, order, component, pattern.starts, pattern.indices, costs, potentials)
+    starts, tails, entries = pattern.columns
     count = get_threads() if threads is None else threads
-    plan = make_plan(min_plus, reduced.dtype, nonnegative=True, threads=count)
-    goals = found.place[vertices].astype(np.int64)
-    distances = Searches(plan, entry_starts, tails, reduced[entries]).search_table(goals)[0].T
-    shifted = distances + found.values[:, np.newaxis] - found.values[goals]
-    return np.asarray(shifted[found.place])
+    plan = make_plan(min_plus, costs.dtype, nonnegative=True, threads=count)
+    distances = Searches(plan, starts, tails, costs[entries]).search_table(vertices.astype(np.int64))[0].T
+    shifted = distances + potentials[:, np.newaxis] - potentials[vertices]
+    return np.where(distances == plan.zero, np.inf, shifted / q)
 
 
-def _search_components(found: LeastRatios, vertices: Array, threads: int | None) -> Array:
-    """Return the same distances for a graph of several components, whose weights may be negative."""
-    edges, pattern = found.edges, found.edges.pattern
-    p, q = found.ratios[found.component]
-    sign = -1 if found.semiring is max_plus else 1
-    weights = q * (sign * edges.values.astype(found.costs.dtype)) - p
-    return _paths_to(pattern, weights, min_plus, vertices, threads)
+def _search_costs(found: LeastRatios) -> tuple[Array, Array]:
+    """Return the costs of all edges and the values of the policies, in int64 if they stay exact in it, else float64.
+
+    Raises `IntegerOverflowError` if paths of integers may leave int64.
+    """
+    weights, values, n = found.edges.values, found.values, found.edges.pattern.n
+    sign, is_logarithm = COSTS[found.semiring]
+    if is_logarithm:
+        weights = np.log(weights.astype(np.float64))
+    if found.is_exact and (whole := as_integers(weights)) is not None:
+        largest = max(abs(int(whole.max())), abs(int(whole.min())))
+        if 16 * n * int(found.ratios[found.component, 1]) * largest < LARGEST:
+            return sign * whole, values
+        if weights.dtype.kind in "iu":
+            raise IntegerOverflowError(
+                f"paths of {n:,} vertices and weights of up to {largest:,} are too long for exact eigenvectors in "
+                "int64: divide the weights by a common factor, or pass them as float64"
+            )
+    return sign * weights.astype(np.float64), values.astype(np.float64)
 
 
 def _paths_to(pattern: Pattern, weights: Array, semiring: Semiring, vertices: Array, threads: int | None) -> Array:
@@ -325,14 +352,21 @@ def asymptotics(
     if algebra not in (min_plus, max_plus):
         raise AlgebraError(f"the powers of a matrix grow in min_plus and max_plus, not in {algebra.name}")
     edges = read_edges(A, algebra, Reading(), check, threads, device)
-    found = LeastRatios.of(edges, algebra, np.ones(1, np.int64), exact=True)
-    n = edges.pattern.n
-    if len(found.parts) != 1 or found.component < 0:
+    found = LeastRatios.of(edges, algebra, np.ones(1, np.int64))
+    if not found.is_exact and edges.values.size:
         raise AlgebraError(
-            f"the graph has {len(found.parts)} strong components, and the law of powers holds for one with a cycle: "
-            "pass the matrix of one component (semiring.condensation finds them)"
+            "powers are compared exactly, so their weights must be whole numbers, and these are not, or are too large "
+            "for int64: multiply them by a common denominator, or round them"
         )
-    period = _critical_graph(edges, _tight_edges(found))[2]
+    n = edges.pattern.n
+    if found.component < 0:
+        raise AlgebraError("the graph has no cycle, so its powers do not grow: from A^n on they have no edge")
+    if len(found.parts) != 1:
+        raise AlgebraError(
+            f"the graph has {len(found.parts)} strong components, and the law of powers holds for one: pass the matrix "
+            "of one component (semiring.condensation finds them)"
+        )
+    period = _critical_graph(edges, found.tight_edges())[2]
     p, q = map(int, found.ratios[0])
     sign = -1 if algebra is max_plus else 1
     none = min_plus.zero_for(np.dtype(np.int64))

@@ -108,7 +108,10 @@ def residuate(
 def _find_semiring(semiring: Semiring | str | None) -> Semiring:
     algebra = as_semiring(semiring)
     if algebra not in (min_plus, max_plus):
-        raise AlgebraError(f"residuation is a product of differences, in max_plus and min_plus, not in {algebra.name}")
+        raise AlgebraError(
+            f"residuation is a product of differences, in max_plus and min_plus, not in {algebra.name}: for max_times "
+            "and min_times pass the logarithms of A and B in max_plus and min_plus"
+        )
     return algebra
 
 

@@ -23,6 +23,34 @@ from semiring.kernels.cpu.codegen.jit import kernel
 
 
 @kernel
+def select_inside(component, place, order, starts, heads, inside_starts, inside_heads, positions):
+    """Select the edges inside components, and return their number.
+
+    Parameters
+    ----------
+    component, place : arrays of int64 and int32, shape (n,)
+        The component of each vertex, and its position in ``order``.
+    order : array of int64, shape (n,)
+        The vertices, component after component.
+    starts, heads : arrays of int64 (n + 1,) and int32 (m,)
+        All edges as compressed rows.
+    inside_starts, inside_heads, positions : arrays of int64 (n + 1,), int32 (m,) and int64 (m,)
+        The results: the selected edges as compressed rows, in the new order, and their positions in ``heads``.
+
+    """
+    count = 0
+    for i in range(len(order)):
+        inside_starts[i] = count
+        u = order[i]
+        for e in range(starts[u], starts[u + 1]):
+            if component[heads[e]] == component[u]:
+                inside_heads[count], positions[count] = place[heads[e]], e
+                count += 1
+    inside_starts[len(order)] = count
+    return count
+
+
+@kernel
 def iterate_policies(bounds, starts, heads, costs, times, entry_starts, entries, tails, policy, d, ratios, rounding):
     """Compute the least ratio of every component, with a policy and values that prove it.
 
@@ -39,7 +67,8 @@ def iterate_policies(bounds, starts, heads, costs, times, entry_starts, entries,
     times : array of the dtype of the costs, shape (m,) or (1,)
         The times, ≥ 0 and above 0 on every cycle. One element stands for all edges.
     entry_starts, entries, tails : arrays of int64 (n + 1,), int32 (m,) and int32 (m,)
-        The edges as compressed columns: the position of each edge in the rows, and its tail.
+        The edges as compressed columns: the position of each edge in the rows, and its tail. ``entries`` is empty if
+        every pair of vertices is an edge, in the order of the pairs.
     policy, d : arrays of int64 (n,) and of the dtype of the costs (n,)
         The results: the edge out of each vertex, -1 without one, and the values.
     ratios : array of the dtype of the costs, shape (components, 2)
@@ -104,6 +133,7 @@ def best_cycle(first, last, heads, costs, times, policy, seen):
 @kernel
 def lead_to(goal, first, last, heads, costs, times, entry_starts, entries, tails, policy, seen, path):
     """Change the edges of the vertices from which the policy does not reach the goal, so that it does."""
+    is_full = len(entries) < len(heads)
     seen[first:last] = 0
     u = goal
     while seen[u] == 0:  # the cycle of the goal keeps its edges
@@ -128,8 +158,10 @@ def lead_to(goal, first, last, heads, costs, times, entry_starts, entries, tails
     while i < count:
         v = path[i]
         i += 1
-        for position in range(entry_starts[v], entry_starts[v + 1]):
-            u, e = tails[position], entries[position]
+        begin, end = (first, last) if is_full else (entry_starts[v], entry_starts[v + 1])
+        for position in range(begin, end):
+            u = position if is_full else np.int64(tails[position])
+            e = u * last + v if is_full else np.int64(entries[position])
             if seen[u] != 1:
                 seen[u] = 1
                 policy[u] = e
@@ -175,3 +207,48 @@ def improve(first, last, starts, heads, costs, times, policy, d, p, q, rounding)
             policy[u] = best
             is_better = True
     return is_better
+
+
+@kernel
+def mark_tight_edges(first, last, starts, heads, costs, times, d, p, q, bound, is_tight):
+    """Mark the edges of a component whose reduced cost is at most a bound, in ``is_tight`` (m,) of bool."""
+    step = 0 if len(times) == 1 else 1
+    for u in range(first, last):
+        most = d[u] + bound
+        for e in range(starts[u], starts[u + 1]):
+            is_tight[e] = d[heads[e]] + (q * costs[e] - p * times[step * e]) <= most
+
+
+@kernel
+def reduce_costs(bounds, order, component, starts, heads, costs, potentials):
+    """Replace costs by costs ≥ 0 under which the same paths are best.
+
+    Parameters
+    ----------
+    bounds, order : arrays of int64 (components + 1,) and (n,)
+        The vertices of each component, in a topological order of the components.
+    component : array of int64 (n,)
+        The component of each vertex.
+    starts, heads : arrays of int64 (n + 1,) and int32 (m,)
+        The edges as compressed rows.
+    costs : array of int64 or float64, shape (m,)
+        The costs, overwritten.
+    potentials : array of the dtype of the costs, shape (n,)
+        Potentials that make the costs inside each component ≥ 0. Those of a component are shifted together, so that the
+        costs of the edges between components are ≥ 0 too.
+
+    """
+    for number in range(len(bounds) - 2, -1, -1):
+        shift = potentials[0] * 0
+        for position in range(bounds[number], bounds[number + 1]):
+            u = order[position]
+            for e in range(starts[u], starts[u + 1]):
+                if component[heads[e]] != number:
+                    shift = min(shift, costs[e] + potentials[heads[e]] - potentials[u])
+        for position in range(bounds[number], bounds[number + 1]):
+            potentials[order[position]] += shift
+    for u in range(len(order)):
+        for e in range(starts[u], starts[u + 1]):
+            costs[e] = max(
+                costs[e] + potentials[heads[e]] - potentials[u], 0
+            )  # rounding may make a tight edge negative
