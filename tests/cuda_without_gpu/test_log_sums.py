@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cuda_on_host import HostKernels, needs_compiler
+from log_kinds import exactly
 from machine_code import compile_for, needs_nvrtc, resources
 
 from semiring.kernels.cuda.closing.kernel_text import text_of
@@ -81,17 +82,6 @@ def add_splits(kernels, sums, A, B, C, reads, backwards=False, is_open=1):
     result = C, *strides(C), np.int64(m), np.int64(n), np.int32(reads), np.int32(1 << 23)
     given = is_open, odd_rows, odd_columns, sums, np.int64(n), left, right, np.int32(deep), *result
     kernels.launch("add_splits", (odd_columns.size, odd_rows.size, 1), (128, 1, 1), given, backwards=backwards)
-
-
-def exactly(A, B):
-    """Return all a + b, their maxima and log Σ exp, of (…, m, k) and (…, k, n). Infinity less infinity is no path."""
-    with np.errstate(invalid="ignore"):
-        terms = A.astype(float)[..., None] + B.astype(float)[..., None, :, :]
-    terms = np.where(np.isnan(terms), -INF, terms)
-    best = terms.max(-2, initial=-INF)
-    with np.errstate(invalid="ignore"):
-        sums = np.exp(terms - best[..., None, :]).sum(-2)
-        return terms, best, np.where(np.isfinite(best), best + np.log(np.where(sums > 0, sums, 1)), best)
 
 
 @needs_compiler

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import fake_cupy
 import networkx as nx
 import pytest
+from networkx_answers import WEIGHTED, WEIGHTS, answer, graph
 
-from _semiring_networkx import interface
 from semiring.arrays import device as memory
 from semiring.compat.networkx import graph as choice
 from semiring.errors import DeviceError
@@ -32,37 +32,12 @@ def unload_libraries(monkeypatch):
         monkeypatch.delitem(sys.modules, name, raising=False)
 
 
-def graph(directed, weights, seed=3):
-    G = nx.gnp_random_graph(20, 0.15, seed=seed, directed=directed)
-    for at, (_, _, attributes) in enumerate(G.edges(data=True)):
-        attributes["weight"] = weights[at % len(weights)]
-    return G
-
-
-def answer(name, G, device, **options):
-    keys = {"weight": 1} if "weight" in options else None
-    with nx.config.backends.semiring(device=device):
-        found = getattr(interface, name)(interface.convert_from_nx(G, edge_attrs=keys), **options)
-        found = list(found) if hasattr(found, "__next__") else found
-    return sorted(found.edges) if isinstance(found, nx.Graph) else found
-
-
-WEIGHTED = [
-    "all_pairs_dijkstra",
-    "all_pairs_dijkstra_path_length",
-    "all_pairs_bellman_ford_path",
-    "floyd_warshall",
-    "floyd_warshall_predecessor_and_distance",
-    "johnson",
-]
-
-
 @pytest.mark.parametrize("name", [*WEIGHTED, "floyd_warshall_numpy"])
-@pytest.mark.parametrize("weights", [[1], [3, 1, 2], [0, 7, 40_000, 2], [2**40, 2**41]])
+@pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize("directed", [False, True])
 def test_whole_numbers_are_those_of_the_cpu(name, weights, directed, gpu):
     """Distances of whole numbers agree with the CPU, and of paths equal in length the same one is returned."""
-    G = graph(directed, weights)
+    G = graph(20, 3, directed, weights)
     expected = answer(name, G, "cpu", weight="weight")
     assert gpu[1].calls == 0
     found = answer(name, G, "cuda", weight="weight")
@@ -73,7 +48,7 @@ def test_whole_numbers_are_those_of_the_cpu(name, weights, directed, gpu):
 @pytest.mark.parametrize("name", ["all_pairs_shortest_path_length", "transitive_closure", "wiener_index"])
 @pytest.mark.parametrize("directed", [False, True])
 def test_hops_and_reachability(name, directed, gpu):
-    G = graph(directed, [1])
+    G = graph(20, 3, directed, [1])
     expected = answer(name, G, "cpu")
     assert gpu[1].calls == 0
     assert answer(name, G, "cuda") == expected
@@ -89,7 +64,7 @@ def test_paths_by_weights_of_both_signs_stay_on_the_cpu(gpu):
 
 
 def test_floats_on_a_gpu(gpu):
-    G = graph(True, [0.5, 2.25, 1.0])
+    G = graph(20, 3, True, [0.5, 2.25, 1.0])
     expected = answer("floyd_warshall", G, "cpu", weight="weight")
     assert answer("floyd_warshall", G, "cuda", weight="weight") == expected
     assert gpu[1].calls > 0

@@ -8,6 +8,20 @@ INF = np.inf
 KINDS = {}
 
 
+def exactly(A, B, C=None):
+    """Return all a + b, their maxima and log Σ exp, of (…, m, k) and (…, k, n), in extended precision.
+
+    ∞ less ∞ is no path. C is one more term of each sum.
+    """
+    with np.errstate(invalid="ignore"):
+        terms = A.astype(np.longdouble)[..., None] + B.astype(np.longdouble)[..., None, :, :]
+        terms = np.where(np.isnan(terms), -INF, terms)
+        terms = terms if C is None else np.concatenate([terms, C.astype(np.longdouble)[..., None, :]], axis=-2)
+        best = terms.max(-2, initial=-INF)
+        sums = np.exp(terms - best[..., None, :]).sum(-2)
+        return terms, best, np.where(np.isfinite(best), best + np.log(np.where(sums > 0, sums, 1)), best)
+
+
 def kind(function):
     KINDS[function.__name__] = function
     return function
