@@ -1,7 +1,7 @@
-"""Define semirings by Python callables, and add closure methods and rules of your own.
+"""Define semirings by Python callables, and add closure methods of your own.
 
 The functions of elements (`minimum`, `where`, `exp`, …) compute on arrays and scalars. Inside a callable that
-`Semiring` traces, they are recorded. `register_method` and `register_rule` add a method or a rule to the library.
+`Semiring` traces, they are recorded. `register_method` adds an algorithm for closures to the library.
 
 >>> import semiring as sr
 >>> capped = sr.Semiring(
@@ -17,10 +17,11 @@ The functions of elements (`minimum`, `where`, `exp`, …) compute on arrays and
 """
 
 from semiring.algebra.expressions import absolute, exp, expm1, floor, log, log1p, maximum, minimum, sqrt, where
-from semiring.algorithms.methods import Method, register_method, unregister_method
-from semiring.closures.rules import register_rule, unregister_rule
+from semiring.algorithms.algorithm import Algorithm, Method
+from semiring.algorithms.methods import register_method, unregister_method
 
 __all__ = [
+    "Algorithm",
     "Method",
     "absolute",
     "exp",
@@ -31,9 +32,7 @@ __all__ = [
     "maximum",
     "minimum",
     "register_method",
-    "register_rule",
     "sqrt",
     "unregister_method",
-    "unregister_rule",
     "where",
 ]

@@ -1,4 +1,4 @@
-"""Log messages under the logger ``semiring``: a line for each compilation, and for each new plan of a closure.
+"""Log messages under the logger ``semiring``: a line for each compilation, and of level DEBUG for each closure.
 
 The library installs no handler that writes. ``logging.basicConfig(level=logging.INFO)`` shows the lines on standard
 error. Without a handler, compilations are announced on a terminal and in a notebook, unless the logger has a level of
@@ -17,10 +17,10 @@ from semiring.terminal import announce
 if TYPE_CHECKING:
     from logging import Logger
 
-__all__ = ["CACHED_SECONDS", "INFO", "Compilation", "log_choice", "logger"]
+__all__ = ["CACHED_SECONDS", "DEBUG", "Compilation", "log_choice", "logger"]
 
-#: The level `logging.INFO`, without loading `logging`.
-INFO = 20
+#: The level `logging.DEBUG`, without loading `logging`.
+DEBUG = 10
 
 #: Seconds within which CuPy loads a kernel from its disk cache. CuPy does not report whether it compiles.
 CACHED_SECONDS = 0.1
@@ -76,8 +76,5 @@ class Compilation:
 
 
 def log_choice(subject: str, choice: str, reason: str) -> None:
-    """Log a choice and its reason: a line of level INFO.
-
-    It costs half a microsecond without a handler, so it must not be called for every small matrix.
-    """
-    logger().info("%s: %s, because %s", subject, choice, reason)
+    """Log a choice and its reason: a line of level DEBUG."""
+    logger().debug("%s: %s, because %s", subject, choice, reason)

@@ -65,11 +65,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Tiers(), "tiers of tests")
     if distributes(config):
         return
-    from semiring.closures import planner
     from semiring.kernels.cpu import first_calls  # imports Numba, which reads the environment at that time
 
     first_calls.SECONDS = 0.0  # tests are about the compiled kernels, and tests of the first calls set another value
-    planner.verify = True  # checks that rules depend only on their questions, by running them on every call
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -210,29 +208,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log):
     from xdist.scheduler import WorkStealingScheduling
 
     return WorkStealingScheduling(config, log) if config.getoption("dist") == "load" else None
-
-
-# ------------------------------------------------------------------------------------------------------------- plans
-
-
-class _Forgetting(pytest.MonkeyPatch):
-    """Changes after which no plan is used that was made before: a rule may have read what was changed."""
-
-    def setattr(self, *args, **options) -> None:
-        super().setattr(*args, **options)
-        sys.modules["semiring.closures.planner"].forget_plans()
-
-    def undo(self) -> None:
-        super().undo()
-        sys.modules["semiring.closures.planner"].forget_plans()
-
-
-@pytest.fixture
-def monkeypatch():
-    """Yield pytest's fixture, which also empties the trees of plans."""
-    patch = _Forgetting()
-    yield patch
-    patch.undo()
 
 
 # -------------------------------------------------------------------------------------------------------- repetition

@@ -62,7 +62,7 @@ def closures(options: argparse.Namespace) -> Table:
                 result, explanation = sr.closure(A, explain=True)
                 word = np.dtype(f"u{A.itemsize}")
                 assert bool((result.view(word) == expected.view(word)).all()), "other bits"
-                inner = next((x.split()[-1] for x in explanation.reasons if "closed in" in x), dtype)
+                inner = next((x.split()[-1] for x in explanation.encodings if x.startswith("in int")), dtype)
                 rows.append([dtype, n, name, inner, wide * 1e3, narrow * 1e3, f"{format_number(wide / narrow, 1)}×"])
                 del A, expected, result
                 cupy.get_default_memory_pool().free_all_blocks()

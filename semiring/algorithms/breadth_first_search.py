@@ -14,20 +14,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from semiring.algorithms.methods import Method
+from semiring.algebra.catalogue import min_plus
+from semiring.algorithms.algorithm import AUTO, Algorithm, Circumstances
+from semiring.arrays.encoding import inner_zero
 from semiring.graphs.graph_structure import Structure
 from semiring.graphs.strongly_connected import edge_words, run_parallel, run_strips
 from semiring.kernels.engine import Engine
 from semiring.namespaces import Array
 
 if TYPE_CHECKING:  # the elimination loads the compiler, which small calls avoid
+    from semiring.closures.problem import Problem
     from semiring.sparse.symbolic_factor import Pattern
 
-__all__ = ["NAME", "breadth_first_method", "is_exact", "write_hops"]
+__all__ = ["BreadthFirstSearch", "is_exact", "write_hops"]
 
 _CONCURRENT_SEARCHES = 8  # searches between two passes that write results; each has 512 targets
 
-NAME = "breadth_first_search"
+_LEVELS = 1024  # the most levels of a search on a GPU, where each level is a launch for all vertices
+_BITS = 3  # bits of memory for every entry
+#: Pairs for each entry, for each reachable pair of vertices, and for each level of the search and such a pair, of which
+#: there are at most so many (docs/benchmarks/thresholds.md).
+_HOPS, _REACHED, _LEVEL, _MOST = 50.0, 50.0, 1.2, 450.0
 
 
 def is_exact(weight: Any, n: int, dtype: np.dtype[Any], no_edge: Any) -> bool:
@@ -43,12 +50,82 @@ def is_exact(weight: Any, n: int, dtype: np.dtype[Any], no_edge: Any) -> bool:
     return bits + n.bit_length() <= np.finfo(dtype).nmant + 1 and in_range
 
 
-def breadth_first_method(weight: Any, no_edge: Any, structure: Structure) -> Method:
-    """Return the method that closes a matrix whose edges all have the same weight, which is not 0.
+class BreadthFirstSearch(Algorithm):
+    """Hops by breadth-first search, if all edges have one weight above 0. Loops may have other weights.
 
-    Loops that do not gain may have other weights.
+    It applies only if every sum of the weight is exact, so the result is bitwise identical to that of
+    ``structure=False``. Cost: a pass over the edges for every level of the search and 512 vertices; memory 4 bytes for
+    each edge, or a bit for each entry.
     """
-    return Method(NAME, partial(_close, weight, no_edge, structure), apart=True, pairs=_pairs)
+
+    name, structure = "breadth_first_search", "hops"
+    requires = "edges of one weight above 0, whose sums are exact"
+    apart = True
+    reads_entries = False
+    source = "Then et al. 2014"
+    semirings = "min_plus and max_plus"
+    dtypes = "integers, float32, float64"
+    complexity = "a pass over the edges for each level and 512 vertices"
+
+    def reason_by_options(self, c: Circumstances) -> str | None:
+        if c.storage == "sparse" and c.method == AUTO and c.is_medium and self.structure in c.structure:
+            return None  # stored edges need no scan of a matrix
+        return super().reason_by_options(c)
+
+    def reason_against(self, p: Problem) -> str | None:
+        facts = p.facts
+        if facts.storage == "sparse" and not p.circumstances.is_large and (p.plus or p.predecessors is not None):
+            return "of few vertices with stored edges, only A* without predecessors"
+        if p.semiring is not min_plus or facts.one_weight is None:
+            return "not min-plus, or edges of different weights"
+        if not facts.one_weight > 0 or p.matrix.may_change_numbers:
+            return "the weight is not above 0"
+        if facts.weights_gain:
+            return "a loop has a weight below 0, which is a negative cycle"
+        if not is_exact(facts.one_weight, p.n, p.dtype, p.matrix.inner):
+            return f"sums of {facts.one_weight} are rounded"
+        if not facts.on_device:
+            return None
+        if facts.structure.pattern is not None and facts.structure.widest_level * _LEVELS < p.n:
+            return "paths have more edges than are fast on a GPU"
+        if _BITS * p.n**2 // 8 > _free_device_memory():
+            return "the GPU has too little free memory for the sets of reached vertices"
+        return None
+
+    def least_cost(self, p: Problem) -> float:
+        return _HOPS * p.n**2
+
+    def cost(self, p: Problem) -> float:
+        graph, levels = p.facts.structure, 0.0
+        if graph.pattern is not None:
+            levels = min(_MOST, _LEVEL * p.n / max(1, graph.widest_level))
+        return (_HOPS + (_REACHED + levels) * graph.mean_reach) * p.n**2
+
+    def prepare(self, p: Problem) -> Problem:
+        """Write the caller's numbers, if nothing reads them through the maps behind, and no path is cut off."""
+        facts, m = p.facts, p.matrix
+        own = not p.plus and p.predecessors is None and m.dtype == facts.dtype
+        if own and m.sentinel:
+            greatest = facts.greatest_weight
+            own = greatest is not None and (p.n + 1) * int(greatest) < int(inner_zero(min_plus, m.dtype))
+        return p.but(matrix=p.unencoded) if own else p
+
+    def run(self, p: Problem, engine: Engine, D: Array, entries: Array) -> Array:
+        facts = p.facts
+        if p.matrix is p.unencoded:
+            _close(facts.structure.weight, facts.none, facts.structure, engine, D, entries)
+        else:
+            _close(facts.one_weight, p.matrix.inner, facts.structure, engine, D, entries)
+        return D
+
+    def describe(self, p: Problem) -> str:
+        return f"all edges have the weight {p.facts.one_weight}: hops, by breadth-first search"
+
+
+def _free_device_memory() -> int:
+    from semiring.arrays.device import free_device_memory
+
+    return free_device_memory()
 
 
 def _close(weight: Any, no_edge: Any, structure: Structure, engine: Engine, D: Array, A: Array) -> None:
@@ -117,7 +194,3 @@ def _sort_by_degree(pattern: Pattern) -> tuple[Any, Any, Any, Any]:
     np.cumsum(counts[order], out=starts[1:])
     edges = np.arange(starts[-1]) + np.repeat(pattern.starts[order] - starts[:-1], counts[order])
     return starts, number[pattern.indices[edges]], order, number
-
-
-def _pairs(n: int, width: int) -> int:
-    return n * n * width

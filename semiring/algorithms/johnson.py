@@ -15,26 +15,35 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra.catalogue import max_plus, min_plus
 from semiring.algebra.expressions.tree import is_floating
+from semiring.algorithms.algorithm import AUTO, Algorithm, Circumstances
 from semiring.algorithms.bellman_ford import Labels, bellman_ford
 from semiring.algorithms.dijkstra import Searches
 from semiring.algorithms.potentials.rounding import is_shift_accurate
 from semiring.algorithms.potentials.sweeps import cycle_error
 from semiring.algorithms.potentials.tropical_weights import check_range, roundings, weight_rounding
+from semiring.algorithms.schedule import search_operations
 from semiring.arrays.entries import check_entries
 from semiring.arrays.scans import unbounded_error
 from semiring.arrays.sparse import stored_entries
 from semiring.errors import DomainError
-from semiring.kernels.engine import make_plan
+from semiring.graphs.strongly_connected import has_compiled_loops
+from semiring.kernels.engine import Engine, make_plan
+from semiring.namespaces import Array
 from semiring.threads import get_threads
+from semiring.threads import threads as thread_count
+
+if TYPE_CHECKING:
+    from semiring.closures.problem import Problem
 
 __all__ = [
+    "Johnson",
     "SparseGraph",
     "edge_graph",
     "edge_potentials",
@@ -43,6 +52,9 @@ __all__ = [
     "make_searches",
     "sparse_graph",
 ]
+
+_INFINITE = "an edge has no finite weight"
+_SIZES = "weights of very different size: each strong component needs potentials of its own"
 
 _MIN_ORDERED = 2000  # vertices of the smallest graph whose first pass follows the order of the components
 _ENTRIES = 1 << 22  # float64 distances that one call of Dijkstra's algorithm computes
@@ -147,6 +159,63 @@ def johnson(graph: SparseGraph, h: NDArray[Any], out: Any, *, reflexive: bool = 
         np.minimum.at(cycles, graph.tails, graph.weights + return_weights)
         with np.errstate(over="ignore"):
             np.fill_diagonal(out, sign * cycles)
+
+
+class Johnson(Algorithm):
+    """Dijkstra's algorithm from every vertex, under potentials if weights are below 0.
+
+    It adds the weights of a path in float64 from the first edge on, and rounds once. The result is bitwise identical to
+    that of ``structure=False`` where sums of weights are exact, else within the same bound. Weights below 0 are
+    searched under potentials of the whole graph: then the spread in the bound is that of the graph (docs/rounding.md).
+    """
+
+    name, structure = "johnson", "searches"
+    is_encoded = False
+    gives_plus = True
+    reads_edges = True
+    fallbacks: ClassVar[dict[str, str]] = {_SIZES: "rkleene", _INFINITE: AUTO}
+    source = "Johnson 1977"
+    semirings, dtypes = "min_plus and max_plus", "float16, bfloat16, float32, float64"
+    devices = ("cpu",)
+    complexity = "O(n (m + n) log n) for m edges"
+
+    def reason_by_options(self, c: Circumstances) -> str | None:
+        if c.on_device:
+            return "searches run on the CPU, and the matrix is on a GPU"
+        if c.axes == 2 and not c.is_part and (c.method == self.name or (c.storage == "sparse" and c.method == AUTO)):
+            return None  # the caller's choice, or stored edges, which need no scan of a matrix
+        return super().reason_by_options(c)
+
+    def reason_against(self, p: Problem) -> str | None:
+        facts, is_named, is_stored = p.facts, p.options.method == self.name, p.facts.storage == "sparse"
+        has_loops = facts.dtype.kind == "f" and has_compiled_loops(facts.dtype) and facts.semiring.supports(facts.dtype)
+        if not facts.is_tropical or not has_loops or facts.dtype == np.float16:
+            return "Dijkstra's algorithm needs weights of min_plus or max_plus in float32 or float64"
+        if p.predecessors is not None:
+            return "predecessors were requested"
+        if is_stored and np.isinf(stored_entries(facts.operand)[2]).any():
+            return _INFINITE
+        if not (is_named or is_stored) and facts.structure.pattern is None:
+            return "not known to have few edges"
+        return None
+
+    def late_reason(self, p: Problem) -> str | None:
+        return None if p.facts.graph[1] is not None else _SIZES
+
+    def least_cost(self, p: Problem) -> float:
+        return search_operations(p.n, 0, share=0.0)
+
+    def cost(self, p: Problem) -> float:
+        return search_operations(p.n, p.facts.edges or 0, share=p.facts.structure.mean_reach)
+
+    def run(self, p: Problem, engine: Engine, D: Array, entries: Array) -> Array:
+        graph, h = p.facts.graph
+        with thread_count(p.options.threads):
+            johnson(graph, h, D, reflexive=not p.plus, progress=p.progress)
+        return D
+
+    def describe(self, p: Problem) -> str:
+        return f"{p.facts.edges:,} edges: Dijkstra's algorithm from every vertex" if p.facts.edges else ""
 
 
 def edge_potentials(graph: SparseGraph) -> Any:

@@ -1,49 +1,49 @@
-"""Register the methods of closure by their names in the literature, with their traits.
+"""List the algorithms for closures by their names in the literature, and register those of a user.
 
-A caller reads the traits of a method, and does not depend on its name. `register_method` registers a method of your
-own, and so does an entry point of an installed package::
+`ALGORITHMS` is the list from which every closure is chosen. `register_method` adds an algorithm of your own, and so
+does an entry point of an installed package::
 
     [project.entry-points."semiring.methods"]
     series = "package.module:series"
 
-The entry point is a function, or a `Method` with its traits. It is imported when its name is first used. It cannot
-replace a method that is registered already.
+The entry point is a function, or an `Algorithm`. It is imported when its name is first used. It cannot replace a method
+that is registered already.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from semiring.advice import option
-from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
-from semiring.algorithms.floyd_warshall import floyd_warshall
-from semiring.algorithms.johnson import johnson
-from semiring.algorithms.papers import bertoldi, buluc, lund_smith
-from semiring.algorithms.papers.gaioso import gaioso
-from semiring.algorithms.papers.harish_narayanan import harish_narayanan
-from semiring.algorithms.papers.katz_kider import katz_kider
-from semiring.algorithms.progress import total_pairs
-from semiring.algorithms.rkleene import rkleene
-from semiring.algorithms.squaring import max_pairs, squaring
-from semiring.algorithms.staged import staged
-from semiring.algorithms.views import WORD
-from semiring.errors import AlgebraError, DeviceError, MethodError, UnknownNameError
-from semiring.kernels.contract import OPERATIONS, Backend, missing_operations
-from semiring.kernels.engine import Engine
+from semiring.algorithms.algorithm import AUTO, Algorithm, Method, check_backend
+from semiring.algorithms.breadth_first_search import BreadthFirstSearch
+from semiring.algorithms.components import Components, ComponentsUnderPotentials, ExactPotentials
+from semiring.algorithms.dense import DENSE_METHODS, Dense
+from semiring.algorithms.johnson import Johnson
+from semiring.algorithms.purdom import Purdom
+from semiring.algorithms.spanning_tree import SpanningTree
+from semiring.algorithms.stacks import OneByOne, SmallLoop, StackTogether
+from semiring.algorithms.supernodal import Supernodal
+from semiring.algorithms.triangular import Triangular
+from semiring.algorithms.undirected import Undirected
+from semiring.errors import AlgebraError, MethodError, UnknownNameError
+from semiring.kernels.contract import Backend
 from semiring.registrations import notify
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 __all__ = [
+    "ALGORITHMS",
     "METHODS",
-    "Method",
     "MethodNames",
+    "candidates_in_order",
+    "check_method",
     "is_structural",
     "matrix_methods",
+    "may_choose",
     "method_named",
     "methods_by_device",
     "methods_for",
@@ -52,360 +52,26 @@ __all__ = [
     "unregister_method",
 ]
 
-AUTO = "auto"  # the name by which a caller leaves the choice of a method to the planner
-
-Storage: TypeAlias = Literal["elements", "bits"]
-
-_STORAGES: tuple[Storage, ...] = ("elements", "bits")
-_DEVICES = ("cpu", "cuda")
 _GROUP = "semiring.methods"  # the group of entry points
 
-
-@dataclass(frozen=True)
-class Method:
-    """A method of closure and its traits.
-
-    Parameters
-    ----------
-    name : str
-        The name for ``method=``, other than ``"auto"``.
-    close : callable
-        ``close(engine, A)``: A ← A* in place, A (n, n) of the engine's plan. It records a pivot without a star in
-        ``engine.plan.status.diverged``. For edges it is ``close(graph, h, out, reflexive=..., progress=...)``, as
-        `semiring.algorithms.johnson.johnson`.
-    storages : tuple of {"elements", "bits"}
-        The storages of the matrix that it closes: one element an entry, or 32 truth values to a word.
-    recorded : bool
-        Whether its kernels depend on the plan and on n alone, not on the entries. A device may then record and repeat
-        them.
-    apart : bool
-        Whether it reads one matrix and writes another, ``close(engine, D, A)``: D ← A*. D may be A. Otherwise the
-        entries of D are not read. The caller then need not copy a matrix that must not change.
-    needs : tuple of str
-        The operations of `Capabilities` that the backend must provide, by name.
-    takes : {"matrix", "edges"}
-        ``"edges"`` is for a method on the edges of a sparse graph, on the host, in min-plus of floats.
-    pairs : callable or None
-        ``pairs(n, width)``: the most pairs it reports for n rows of ``width`` entries, if that depends on the entries.
-        Otherwise the pairs are counted by running ``close`` with kernels that do nothing. These provide the contract
-        and closures of whole matrices only, so a method that needs another operation must give ``pairs``.
-    structure : str
-        The structure of the graph that the method needs, such as "an undirected graph". A rule of the planner builds a
-        method of this name for each such matrix, from the results of the scans.
-    source, reference : str
-        Columns of the table of methods: authors, year and the place in the paper, and a verified "doi:…" or "arXiv:…".
-    semirings, dtypes : str
-        Columns of the table of methods: the semirings and dtypes of the method.
-    devices : tuple of {"cpu", "cuda"}
-        The devices where it runs. `check` refuses it elsewhere.
-    cost : str
-        A column of the table of methods: the cost.
-
-    Raises
-    ------
-    MethodError
-        If the name is no text, empty or ``"auto"``, ``close`` cannot be called, or a trait has another type or value.
-    """
-
-    name: str
-    close: Callable[..., object] = field(repr=False)
-    storages: tuple[Storage, ...] = ("elements",)
-    recorded: bool = False
-    apart: bool = field(default=False, repr=False)
-    needs: tuple[str, ...] = ()
-    takes: Literal["matrix", "edges"] = "matrix"
-    pairs: Callable[[int, int], int] | None = field(default=None, repr=False)
-    structure: str = field(default="", repr=False)
-    source: str = field(default="", compare=False, repr=False)
-    reference: str = field(default="", compare=False, repr=False)
-    semirings: str = field(default="every semiring with a star", compare=False, repr=False)
-    dtypes: str = field(default="every dtype of the semiring", compare=False, repr=False)
-    devices: tuple[str, ...] = field(default=_DEVICES, compare=False, repr=False)
-    cost: str = field(default="", compare=False, repr=False)
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name or self.name == AUTO:
-            raise MethodError(f"the name of a closure method is {self.name!r}: give a text other than {AUTO!r}")
-        if not callable(self.close):
-            raise MethodError(f"the closure method {self.name!r} is {self.close!r}: give a function close(engine, A)")
-        for name in ("recorded", "apart"):
-            self._check(name, isinstance(getattr(self, name), bool), "True or False")
-        valid = isinstance(self.storages, tuple) and self.storages and all(each in _STORAGES for each in self.storages)
-        self._check("storages", valid, f"a tuple of {', '.join(map(repr, _STORAGES))}")
-        has_names = isinstance(self.devices, tuple) and self.devices and all(each in _DEVICES for each in self.devices)
-        self._check("devices", has_names, f"a tuple of {', '.join(map(repr, _DEVICES))}")
-        valid = isinstance(self.needs, tuple) and all(each in OPERATIONS for each in self.needs)
-        self._check("needs", valid, "a tuple of optional operations of the kernel contract, such as 'close'")
-        self._check("takes", self.takes in ("matrix", "edges"), "'matrix' or 'edges'")
-        walks = self.takes == "edges" or not set(self.needs) - {"can_close", "close"}
-        remedy = f"a function pairs(n, width){', or None' if walks else ''}"
-        self._check("pairs", callable(self.pairs) or (self.pairs is None and walks), remedy)
-
-    def _check(self, trait: str, valid: object, remedy: str) -> None:
-        if not valid:
-            raise MethodError(f"the closure method {self.name!r} has {trait}={getattr(self, trait)!r}: give {remedy}")
-
-    def check(self, backend: Backend, storage: str) -> None:
-        """Raise an error unless the method can run on this backend and storage.
-
-        Parameters
-        ----------
-        backend : Backend
-            The backend of the matrix.
-        storage : {"elements", "bits"}
-            The storage of the matrix.
-
-        Raises
-        ------
-        DeviceError
-            If the method runs on another device, or the backend lacks an operation.
-        AlgebraError
-            If the method needs another storage.
-        """
-        device = "cuda" if backend.name == "cuda" else "cpu"
-        if device not in self.devices:
-            needed_place, matrix_place = ("a GPU", "on the CPU") if device == "cpu" else ("the CPU", "on a GPU")
-            raise DeviceError(
-                f"{self.name} runs on {needed_place}, and this matrix is closed {matrix_place}: pass "
-                f"{option('device', self.devices[0])}, or use one of {', '.join(sorted(methods_for(device)))}"
-            )
-        if self.needs:
-            lacks = [name for name in self.needs if not backend.capabilities.provides(name)]
-            if lacks:
-                raise missing_operations(self.name, lacks, backend)
-        if storage not in self.storages:
-            others = [method.name for method in _BUILT_IN if storage in method.storages and not method.structure]
-            stored = "packed bits" if storage == "bits" else "matrices with one element for each entry"
-            raise AlgebraError(f"{self.name} does not close {stored}: use {', '.join(others[:-1])} or {others[-1]}")
-
-    def total_pairs(self, engine: Engine, n: int, columns: int) -> int:
-        """Return the number of pairs that the method reports, or an upper bound.
-
-        Parameters
-        ----------
-        engine : Engine
-            The engine, whose plan decides the storage.
-        n : int
-            The number of rows of the matrix.
-        columns : int
-            The number of its columns as they are stored: words for packed bits.
-
-        Returns
-        -------
-        int
-            The number of pairs of one ⊗ and one ⊕.
-        """
-        if self.pairs is None:
-            return total_pairs(self.close, engine, n, columns)
-        return self.pairs(n, columns * (WORD if engine.plan.storage == "bits" else 1))
-
-
-_TROPICAL = "min_plus and max_plus"
-_UNIT_STAR = "an idempotent ⊕ whose star is 1 wherever it exists"
-_HARISH = "doi:10.1007/978-3-540-77220-0_21"
-_LUND = "arXiv:1001.4108"
-_GAIOSO = "doi:10.5753/wscad.2013.16769"
-
-
-def _cubic_pairs(n: int, width: int) -> int:
-    """Return n³, the pairs of an elimination whose pairs are not counted by running it."""
-    return n * n * width
-
-
-def _paper_method(name: str, close: Callable[..., object], source: str, launches: str, reference: str = "") -> Method:
-    """Return the method of a paper's kernel on a GPU."""
-    return Method(
-        name,
-        close,
-        needs=("close_as",),
-        pairs=_cubic_pairs,
-        source=source,
-        reference=reference,
-        semirings=_UNIT_STAR,
-        devices=("cuda",),
-        cost=f"n³ pairs in {launches}",
-    )
-
-
-def _refuse_without_structure(engine: Engine, A: Any) -> None:
-    """Raise `MethodError`, because a matrix must be scanned before this method can close it."""
-    raise MethodError("this method needs the structure of the graph: closure(A, method=...) finds it, and closes A")
-
-
-_BUILT_IN = (
-    Method(
-        "rkleene",
-        rkleene,
-        storages=_STORAGES,
-        recorded=True,
-        source="D'Alberto and Nicolau 2007; Buluç, Gilbert and Budak 2010, figure 3",
-        cost="n³ pairs in place, nearly all in products",
-    ),
-    Method(
-        "blocked_floyd_warshall",
-        blocked_floyd_warshall,
-        storages=_STORAGES,
-        recorded=True,
-        source="Venkataraman, Sahni and Mukhopadhyaya 2003; Katz and Kider 2008",
-        cost="n³ pairs in place, in products of blocks of pivots",
-    ),
-    Method(
-        "floyd_warshall",
-        floyd_warshall,
-        source="Floyd 1962, Warshall 1962; with stars Lehmann 1977",
-        cost="n³ pairs in n updates of the whole matrix",
-    ),
-    Method(
-        "squaring",
-        squaring,
-        storages=_STORAGES,
-        pairs=max_pairs,
-        source="Aho, Hopcroft and Ullman 1974, section 5.9",
-        semirings="a selective ⊕, or 1 ⊕ a = 1",
-        cost="at most n³ log n pairs, and a copy of the matrix",
-    ),
-    Method(
-        "staged",
-        staged,
-        needs=("close",),
-        source="our own successor of Lund and Smith 2010",
-        semirings="an idempotent ⊕",
-        devices=("cuda",),
-        cost="n³ pairs in a few launches",
-    ),
-    _paper_method(
-        *("harish_narayanan", harish_narayanan, "Harish and Narayanan 2007, a thread for each cell"),
-        *("n launches", _HARISH),
-    ),
-    _paper_method("katz_kider", katz_kider, "Katz and Kider 2008, three phases of 32 × 32 tiles", "3 ⌈n/32⌉ launches"),
-    _paper_method(
-        *("lund_smith_unrolled", lund_smith.lund_smith_unrolled, "Lund and Smith 2010, section 4"),
-        *("3 ⌈n/32⌉ launches", _LUND),
-    ),
-    _paper_method(
-        *("lund_smith_registers", lund_smith.lund_smith_registers, "Lund and Smith 2010, section 4.1, figure 3"),
-        *("3 ⌈n/32⌉ launches", _LUND),
-    ),
-    _paper_method(
-        *("lund_smith", lund_smith.lund_smith, "Lund and Smith 2010, sections 4.2 and 4.3, figures 4 to 6"),
-        *("3 ⌈n/32⌉ + 2 launches, and a copy of the matrix", _LUND),
-    ),
-    _paper_method(
-        *("gaioso", gaioso, "Gaioso and others 2013, algorithm 3, figures 4 to 6", "2 ⌈n/32⌉ launches", _GAIOSO)
-    ),
-    _paper_method(
-        *("buluc_iterative", buluc.buluc_iterative, "Buluç, Gilbert and Budak 2010, figure 2, rank-one updates"),
-        "n launches",
-    ),
-    Method(
-        "rkleene_plain",
-        buluc.rkleene_plain,
-        needs=("multiply_add_plain",),
-        pairs=_cubic_pairs,
-        source="Buluç, Gilbert and Budak 2010, figure 3, with plain products",
-        cost="n³ pairs in O(n/64) plain products",
-    ),
-    _paper_method("bertoldi_cuda_shared", bertoldi.bertoldi_cuda_shared, "Bertoldi, algorithm 4", "n launches"),
-    _paper_method("bertoldi_cuda", bertoldi.bertoldi_cuda, "Bertoldi, algorithm 5", "n launches"),
-    Method(
-        "bertoldi_openmp",
-        bertoldi.bertoldi_openmp,
-        needs=("close_as",),
-        pairs=_cubic_pairs,
-        source="Bertoldi, algorithm 3, dynamic schedule",
-        devices=("cpu",),
-        cost="n³ pairs, a barrier for each pivot",
-    ),
-    Method(
-        "bertoldi_openmp_static",
-        bertoldi.bertoldi_openmp_static,
-        needs=("close_as",),
-        pairs=_cubic_pairs,
-        source="Bertoldi, algorithm 3, static schedule",
-        devices=("cpu",),
-        cost="n³ pairs, a barrier for each pivot",
-    ),
-    Method(
-        "row_broadcast",
-        bertoldi.row_broadcast,
-        pairs=_cubic_pairs,
-        source="Bertoldi, algorithms 2, 6 and 7; several ranks under mpiexec",
-        semirings=_UNIT_STAR,
-        cost="n³ pairs in n rank-one products and broadcasts",
-    ),
-    Method(
-        "johnson",
-        johnson,
-        takes="edges",
-        source="Johnson 1977",
-        semirings=_TROPICAL,
-        dtypes="float16, bfloat16, float32, float64",
-        devices=("cpu",),
-        cost="O(n (m + n) log n) for m edges",
-    ),
-    Method(
-        "components",
-        _refuse_without_structure,
-        structure="several strong components",
-        source="Sharir 1981; Tarjan 1972, for the components",
-        cost="n³/6 pairs without cycles, n³ in one component",
-    ),
-    Method(
-        "undirected",
-        _refuse_without_structure,
-        structure="an undirected graph, and ⊗ that commutes",
-        source="blocked Floyd-Warshall on one triangle",
-        cost="n³/2 pairs",
-    ),
-    Method(
-        "spanning_tree",
-        _refuse_without_structure,
-        structure="an undirected graph",
-        source="Hu 1961; Prim 1957 on a CPU, Borůvka 1926 on a GPU",
-        semirings="⊕ and ⊗ that are minimum and maximum",
-        cost="O(n²)",
-    ),
-    Method(
-        "breadth_first_search",
-        _refuse_without_structure,
-        structure="edges of one weight above 0, whose sums are exact",
-        source="Then et al. 2014",
-        semirings=_TROPICAL,
-        dtypes="integers, float32, float64",
-        cost="a pass over the edges for each level and 512 vertices",
-    ),
-    Method(
-        "supernodal",
-        _refuse_without_structure,
-        structure="few edges",
-        source="Sao et al. 2020",
-        semirings="an idempotent ⊕, and weights that do not gain",
-        cost="the pairs of the factors, and twice their numbers for each row",
-    ),
-    Method(
-        "purdom",
-        _refuse_without_structure,
-        storages=("bits",),
-        structure="a graph of truth values",
-        source="Purdom 1970; Nuutila 1994",
-        semirings="an idempotent ⊕ of truth values",
-        dtypes="bool",
-        devices=("cpu",),
-        cost="n bits for each edge that no other path replaces",
-    ),
-    Method(
-        "triangular",
-        _refuse_without_structure,
-        storages=("bits",),
-        structure="a graph of truth values",
-        source="Purdom 1970, Kahn 1962; Fleischer, Hendrickson and Pınar 2000",
-        semirings="an idempotent ⊕ of truth values",
-        dtypes="bool",
-        devices=("cuda",),
-        cost="n³/6 bit pairs without cycles, n³ in one component",
-    ),
+#: The candidates for every closure. Where costs are equal, the first one is taken.
+ALGORITHMS: tuple[Algorithm, ...] = (
+    *(SmallLoop(), StackTogether(), OneByOne()),
+    *(SpanningTree(), BreadthFirstSearch(), Purdom(), Triangular(), Johnson(), Supernodal()),
+    *(ComponentsUnderPotentials(), Components(), Undirected(), ExactPotentials(), Dense()),
 )
-_methods = {method.name: method for method in _BUILT_IN}  # registered and loaded methods are added
+_NAMES = (
+    *("dense", "johnson", "components", "undirected", "spanning_tree", "breadth_first_search", "supernodal"),
+    *("purdom", "triangular"),
+)
+#: The algorithms that a caller may name. Those of stacks and of weights that gain are not named.
+_BUILT_IN: tuple[Algorithm, ...] = (
+    *DENSE_METHODS,
+    *(next(each for each in ALGORITHMS[::-1] if each.name == name) for name in _NAMES),
+)
+_methods: dict[str, Algorithm] = {
+    method.name: method for method in _BUILT_IN
+}  # registered and loaded methods are added
 
 
 class MethodNames(Collection[str]):
@@ -428,25 +94,26 @@ class MethodNames(Collection[str]):
 METHODS = MethodNames()
 
 
-def register_method(name: str, method: Method | Callable[..., object], **traits: Any) -> Method:
+def register_method(name: str, method: Algorithm | Callable[..., object], **traits: Any) -> Algorithm:
     """Register a closure method of your own, for ``method=name`` in `closure`, the path functions and the command.
 
     Parameters
     ----------
     name : str
         A name that no method has.
-    method : Method or callable
+    method : Algorithm or callable
+        An `Algorithm`, which then competes with those of the library: it says when it applies and what it costs. Or
         ``close(engine, A)``, a function that closes a matrix A (n, n) in place by the operations of an
-        `semiring.kernels.engine.Engine`. Or a `Method`, which is registered under this name. The caller of the method
-        handles names, signs, "no path" of integers, stacks, A⁺ and predecessors. The method may raise `AlgebraError`
-        for a semiring that it does not close.
+        `semiring.kernels.engine.Engine`, for callers who name it. The caller of the method handles names, signs, "no
+        path" of integers, stacks, A⁺ and predecessors. The method may raise `AlgebraError` for a semiring that it does
+        not close.
     **traits : object
-        Those of `Method`: ``storages``, ``recorded``, ``apart``, ``needs``, ``takes``, ``pairs``, ``devices``.
+        For a function those of `Method`: ``storages``, ``recorded``, ``apart``, ``needs``, ``pairs``, ``devices``.
 
     Returns
     -------
-    Method
-        The registered method.
+    Algorithm
+        The registered method: a function is registered as a `Method`.
 
     Raises
     ------
@@ -457,7 +124,7 @@ def register_method(name: str, method: Method | Callable[..., object], **traits:
     --------
     >>> from semiring.algorithms.rkleene import rkleene
     >>> register_method("mine", lambda engine, A: rkleene(engine, A))
-    Method(name='mine', storages=('elements',), recorded=False, needs=(), takes='matrix')
+    Method(name='mine', storages=('elements',), recorded=False, needs=())
     >>> "mine" in METHODS
     True
     >>> unregister_method("mine")
@@ -489,32 +156,59 @@ def unregister_method(name: str) -> None:
     notify()
 
 
-def method_named(name: str | Method) -> Method:
-    """Return the method with this name, or the `Method` itself.
+def method_named(name: str) -> Algorithm:
+    """Return the algorithm with this name.
 
     Raises `UnknownNameError`, which lists the valid names, and `MethodError` where an entry point cannot be imported or
     is no method.
     """
-    if isinstance(name, Method):  # a rule has built it from the scans of one graph
-        return name
     entry = _methods.get(name)
     return _load_method(name) if entry is None else entry
 
 
-def takes_edges(name: str | Method) -> bool:
+def candidates_in_order(name: str) -> list[Algorithm]:
+    """Return the algorithms that may close a problem of a caller who named a method, or "auto".
+
+    The named method comes first. `Algorithm.reason_by_options` excludes others.
+    """
+    registered = [each for each in _methods.values() if not isinstance(each, Method) and each not in _BUILT_IN]
+    named = [] if name == AUTO else [method_named(name)]
+    return [*named, *(each for each in (*registered, *ALGORITHMS) if each not in named)]
+
+
+def takes_edges(name: str) -> bool:
     """Return whether the method with this name takes edges; ``"auto"`` does not."""
-    return name != AUTO and method_named(name).takes == "edges"
+    return name != AUTO and method_named(name).reads_edges
 
 
-def is_structural(name: str | Method) -> bool:
+def is_structural(name: str) -> bool:
     """Return whether the method with this name closes only matrices of graphs with some structure."""
-    return name != AUTO and bool(method_named(name).structure)
+    return name != AUTO and bool(method_named(name).requires)
+
+
+def may_choose(name: str) -> bool:
+    """Return whether a caller of this method leaves the dense method to the library."""
+    return name == AUTO or name == Dense.name or is_structural(name)
 
 
 def matrix_methods() -> list[str]:
     """Return the names of `METHODS`, except methods known to take edges or to need a structure of the graph."""
     entries = [(name, _methods.get(name)) for name in METHODS]
-    return [name for name, method in entries if method is None or (method.takes == "matrix" and not method.structure)]
+    return [name for name, method in entries if method is None or not (method.reads_edges or method.requires)]
+
+
+def check_method(name: str, backend: Backend, storage: str) -> None:
+    """Raise an error unless the method with this name can run on this backend and storage.
+
+    Raises `DeviceError` if it runs on another device, or the backend lacks an operation that it needs, and
+    `AlgebraError` if it needs another storage.
+    """
+    method = method_named(name)
+    check_backend(method, backend, methods_for)
+    if storage not in method.storages:
+        others = [each.name for each in DENSE_METHODS if storage in each.storages]
+        stored = "packed bits" if storage == "bits" else "matrices with one element for each entry"
+        raise AlgebraError(f"{name} does not close {stored}: use {', '.join(others[:-1])} or {others[-1]}")
 
 
 def methods_for(device: str) -> list[str]:
@@ -532,12 +226,18 @@ def methods_by_device(names: Iterable[str]) -> dict[str, list[str]]:
 _DEVICE_NAMES = {"on the CPU": "cpu", "on a GPU": "cuda"}
 
 
-def _make_method(name: str, method: Any, traits: dict[str, Any]) -> Method:
+def _make_method(name: str, method: Any, traits: dict[str, Any]) -> Algorithm:
     names = [field.name for field in fields(Method)[2:]]
     unknown = sorted(set(traits) - set(names))
     if unknown:
         raise MethodError(f"a closure method has no trait {', '.join(unknown)}: its traits are {', '.join(names)}")
-    return replace(method, name=name, **traits) if isinstance(method, Method) else Method(name, method, **traits)
+    if isinstance(method, Method):
+        return replace(method, name=name, **traits)
+    if isinstance(method, Algorithm):
+        if traits or method.name not in ("", name):
+            raise MethodError(f"an Algorithm has its own traits and name: define them in {type(method).__name__}")
+        return method
+    return Method(name, method, **traits)
 
 
 @cache
@@ -551,13 +251,13 @@ def _find_installed() -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group=_GROUP)}
 
 
-def _load_method(name: str) -> Method:
+def _load_method(name: str) -> Algorithm:
     """Load the method of another package, and register it."""
     if name not in _find_installed():
         raise UnknownNameError("closure method", name, METHODS, methods_by_device(METHODS))
     entry = _find_installed()[name]
     try:
-        method = _methods[name] = _make_method(name, entry.load(), {})
+        loaded = _methods[name] = _make_method(name, entry.load(), {})
     except Exception as error:  # the code of another package may raise any exception
         raise MethodError(f"the closure method {name!r} cannot be loaded from {entry.value}: {error}") from error
-    return method
+    return loaded

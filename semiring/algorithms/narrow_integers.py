@@ -5,8 +5,8 @@ whole numbers ≥ 0, and no distance exceeds a bound below the "no path" of a na
 identical. Two bounds are computed, the cheaper one first. The first bound is n times the greatest edge. The second, for
 one vertex v, is the longest distance to v plus the longest distance from v. docs/narrow.md has the proof and the gain.
 
-The rule `narrow` (`semiring.closures.rules.narrow`) closes the matrix in that dtype, in the memory of the result, row
-by row at the start of its rows. So there is no second matrix.
+The encoding `narrow_integers` (`semiring.closures.encodings`) closes the matrix in that dtype, in the memory of the
+result, row by row at the start of its rows. So there is no second matrix.
 
 Cost: one pass over floats, or over `_SAMPLE` rows if these hold a fraction. The second bound takes a few sweeps of
 Bellman-Ford in either direction. The module does not treat weights below 0, nor graphs of several components whose

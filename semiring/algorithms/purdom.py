@@ -1,7 +1,6 @@
 """Close graphs of truth values in packed bits, by joining rows in the order of the strong components.
 
-The row of a vertex is the union of the rows of its edges' heads. On a GPU, where products are a thousand times as fast,
-blocks of pivots are eliminated in the order of the components.
+The row of a vertex is the union of the rows of its edges' heads.
 
 Sources: `semiring.kernels.graphs.reachable_bits`. Cost: a search for the components. If edges are few, the cost is also
 a pass over a row of n bits for every edge between components, with a workspace of some 512 bytes a component. If edges
@@ -12,59 +11,63 @@ Results are exact.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from semiring.algorithms.methods import Method
+from semiring.algorithms.algorithm import Algorithm
 from semiring.algorithms.rkleene import rkleene
-from semiring.algorithms.triangular import close_in_order, find_order
+from semiring.arrays.bits import BitMatrix
 from semiring.graphs.strongly_connected import Components, run_parallel, run_strips
-from semiring.kernels.contract import GraphKernels
 from semiring.kernels.engine import Engine
 from semiring.namespaces import Array
 
-__all__ = ["purdom_method", "triangular_method"]
+if TYPE_CHECKING:
+    from semiring.closures.problem import Problem
 
+__all__ = ["Purdom"]
+
+_MOST_SHARE = 0.5  # of the work of a closure by products: joins stop before
 _MAX_JOINS = 0.1  # joins stop after this fraction of the work of a closure by products
 _CONCURRENT_SEARCHES = 16  # searches between two passes that write results; each has 512 targets
 _PAIRS_PER_WORD = 1024  # bit pairs of a product in the time that joins one word of a row
 
 
-def purdom_method(components: Components, threads: int) -> Method:
-    """Return the method that closes words (n, ⌈n/32⌉) of a graph with the given strong components.
+class Purdom(Algorithm):
+    """Reachability by joins of packed rows, in the order of the strong components, on a CPU.
 
-    For a dual semiring, a 0 bit is an edge.
+    A join of row j to row i sets row i to row i ⊕ row j. A CPU joins a row to another in the time of 1,024 bit pairs
+    for each word, and a random graph needs about n log n joins. The result is exact.
     """
-    close = partial(_close_by_joins, components, threads)
-    return Method("purdom", close, storages=("bits",), apart=True, pairs=_cubic_pairs)
 
+    name, structure, requires = "purdom", "reachability", "a graph of truth values"
+    storages = ("bits",)
+    apart = True
+    source = "Purdom 1970; Nuutila 1994"
+    semirings, dtypes = "an idempotent ⊕ of truth values", "bool"
+    devices = ("cpu",)
+    complexity = "n bits for each edge that no other path replaces"
 
-def triangular_method(graphs: GraphKernels, fallback: Method, note: Callable[[str], None]) -> Method:
-    """Return the method that searches for an order of the vertices in which pivots meet fewer rows and columns.
+    def reason_against(self, p: Problem) -> str | None:
+        if p.facts.uses_device:
+            return "it joins rows on a CPU, and a GPU multiplies blocks by triangular"
+        return None if p.semiring.idempotent else "⊕ is not idempotent: it counts paths"
 
-    The method closes packed words. ``fallback`` closes them if there is no such order. ``note`` receives a description
-    of the order.
-    """
-    close = partial(_close_in_order, graphs, fallback, note)
-    return Method("triangular", close, storages=("bits",), pairs=_cubic_pairs)
+    def least_cost(self, p: Problem) -> float:
+        return _MOST_SHARE * p.least_dense_cost
 
+    def cost(self, p: Problem) -> float:
+        return _MOST_SHARE * p.dense_cost
 
-def _close_in_order(
-    graphs: GraphKernels, fallback: Method, note: Callable[[str], None], engine: Engine, words: Array
-) -> None:
-    permutation = find_order(graphs, words)
-    note(str(permutation or "no order of the vertices reduces the work"))
-    if permutation is None:
-        fallback.close(engine, words)
-    else:
-        close_in_order(engine, graphs, words, permutation)
+    def run(self, p: Problem, engine: Engine, D: BitMatrix, entries: BitMatrix) -> BitMatrix:
+        _close_by_joins(p.facts.structure.components, p.options.threads, engine, D.words, entries.words)
+        return D
 
-
-def _cubic_pairs(n: int, width: int) -> int:
-    return n * n * width
+    def describe(self, p: Problem) -> str:
+        count = len(p.facts.structure.components)
+        if count <= 1:
+            return "one strong component: every vertex reaches every other"
+        return f"{count} strong components: rows are joined along the edges between them"
 
 
 def _close_by_joins(components: Components, threads: int, engine: Engine, words: Any, A: Array) -> None:

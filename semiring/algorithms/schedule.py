@@ -75,8 +75,13 @@ T = TypeVar("T")
 
 
 def _lookup(table: tuple[tuple[int, T], ...], n: int) -> T:
-    """Return the value of the last row of a table that begins at n or before."""
-    return max((row for row in table if row[0] <= n), key=lambda row: row[0])[1]
+    """Return the value of the last row of a table, in ascending order, that begins at n or before."""
+    value = table[0][1]
+    for start, each in table:
+        if start > n:
+            break
+        value = each
+    return value
 
 
 BLOCKED = "blocked_floyd_warshall"

@@ -8,14 +8,22 @@ entries of the matrix, and equal those of any other method. Where 0.0 and -0.0 m
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from semiring.algorithms.methods import Method
+from semiring.algorithms.algorithm import Algorithm
+from semiring.algorithms.ordered_integers import has_min_and_max
 from semiring.graphs.strongly_connected import run_strips
 from semiring.kernels.engine import Engine
 from semiring.namespaces import Array
 
-__all__ = ["SPANNING_TREE", "spanning_tree"]
+if TYPE_CHECKING:
+    from semiring.closures.problem import Problem
+
+__all__ = ["SpanningTree", "spanning_tree"]
+
+_PASSES = 250.0  # pairs for each entry: the passes over the matrix
 
 
 def spanning_tree(engine: Engine, D: Array, A: Array) -> None:
@@ -40,8 +48,31 @@ def spanning_tree(engine: Engine, D: Array, A: Array) -> None:
     run_strips(lambda rows: fill_bottlenecks(D, order, edges, one, largest, rows.start, rows.stop), n, plan.threads)
 
 
-def _pairs(n: int, width: int) -> int:
-    return n * width
+class SpanningTree(Algorithm):
+    """Undirected bottlenecks, read from the paths of a spanning tree.
 
+    The entries equal those of ``structure=False``; only the sign of a 0 may differ where 0.0 and -0.0 meet.
+    """
 
-SPANNING_TREE = Method("spanning_tree", spanning_tree, apart=True, pairs=_pairs)
+    name, structure, requires = "spanning_tree", "bottleneck", "an undirected graph"
+    apart = True
+    source = "Hu 1961; Prim 1957 on a CPU, Borůvka 1926 on a GPU"
+    semirings = "⊕ and ⊗ that are minimum and maximum"
+    complexity = "O(n²)"
+
+    def reason_against(self, p: Problem) -> str | None:
+        if not has_min_and_max(p.semiring):
+            return "⊕ and ⊗ are not minimum and maximum of numbers"
+        return None if p.facts.structure.is_symmetric else "not known to be undirected"
+
+    def least_cost(self, p: Problem) -> float:
+        return _PASSES * p.n**2
+
+    cost = least_cost
+
+    def run(self, p: Problem, engine: Engine, D: Array, entries: Array) -> Array:
+        spanning_tree(engine, D, entries)
+        return D
+
+    def describe(self, p: Problem) -> str:
+        return "undirected bottlenecks: read from a spanning tree"

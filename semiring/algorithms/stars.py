@@ -23,14 +23,18 @@ from semiring.errors import (
     AlgebraError,
     DivergenceError,
     DivergenceWarning,
+    DomainError,
     DTypeError,
+    IntegerOverflowError,
     RoundingWarning,
+    SemiringError,
     cycle_text,
     no_star,
 )
 from semiring.kernels.contract import KernelPlan
 
 __all__ = [
+    "add_matrix_index",
     "check_star",
     "divergence_error",
     "exact_product",
@@ -296,3 +300,14 @@ def divergence_error(
         has_none = "has no star" if pivot is None else f"is {_format_number(pivot)}, which has no star"
         why = f"at the pivot of vertex {vertex}, {sums} {has_none}{where}"
     return DivergenceError(f"the closure of this matrix does not exist in {semiring.name}: {why}", vertex)
+
+
+def add_matrix_index(error: SemiringError, index: Sequence[Any]) -> SemiringError:
+    """Add the index of a matrix in its stack to an error about the entries. Other errors stay unchanged."""
+    if isinstance(error, DivergenceError | DomainError | IntegerOverflowError):
+        place = tuple(map(int, index))
+        about = f"{error}; this is about the matrix A[{', '.join(map(str, place))}] of the stack"
+        error.args = (about, *error.args[1:])
+        if isinstance(error, DivergenceError):
+            error.matrix = place
+    return error

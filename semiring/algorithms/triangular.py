@@ -25,20 +25,27 @@ listed.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from semiring.algorithms.algorithm import Algorithm, Circumstances
 from semiring.algorithms.blocked_floyd_warshall import Range, blocked_floyd_warshall
+from semiring.algorithms.dense import dense_method_of
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.views import WORD
+from semiring.arrays.bits import BitMatrix
 from semiring.graphs.strongly_connected import strong_components_of_sparse
 from semiring.kernels.contract import GraphKernels
 from semiring.kernels.engine import Engine
 from semiring.namespaces import Array
 
-__all__ = ["Order", "close_in_order", "find_order", "pivot_blocks"]
+if TYPE_CHECKING:
+    from semiring.closures.problem import Problem
 
+__all__ = ["Order", "Triangular", "close_in_order", "find_order", "pivot_blocks"]
+
+_LEAST = 65536  # vertices: for fewer, n³ pairs take a GPU some ms, and the host's part of the scan takes as long
 _FEW = 64  # edges are listed only if there are at most this many for each vertex,
 _LISTED = 1024  # and at most n² divided by this number
 _SPLIT = 4096  # sets of at most this many vertices are not split
@@ -113,6 +120,56 @@ def pivot_blocks(n: int, filled_ranges: list[Range], width: int) -> list[Range]:
             stop = min(n, -(-stop // WORD) * WORD)
             blocks += [(begin, min(stop, begin + width)) for begin in range(start, stop, width)]
     return blocks
+
+
+class Triangular(Algorithm):
+    """Reachability by products of packed blocks on a GPU, in the order of strong components: n³/6 pairs without cycles.
+
+    Joins of rows depend on one another, and the tensor cores of a GPU compute thousands of times as many pairs as a
+    CPU joins. The order of the vertices decides between rows and blocks. The result is exact.
+    """
+
+    name, structure, requires = "triangular", "reachability", "a graph of truth values"
+    storages = ("bits",)
+    source = "Purdom 1970, Kahn 1962; Fleischer, Hendrickson and Pınar 2000"
+    semirings, dtypes = "an idempotent ⊕ of truth values", "bool"
+    devices = ("cuda",)
+    complexity = "n³/6 bit pairs without cycles, n³ in one component"
+
+    def reason_by_options(self, c: Circumstances) -> str | None:
+        return super().reason_by_options(c._replace(is_large=True))  # the bits are analysed when they are closed
+
+    def reason_against(self, p: Problem) -> str | None:
+        facts = p.facts
+        if not facts.on_device:
+            return "it multiplies blocks on a GPU, and a CPU joins rows by purdom"
+        if not p.semiring.idempotent:
+            return "⊕ is not idempotent: it counts paths"
+        if p.n < _LEAST and p.options.method != self.name:
+            return "too few vertices for structure analysis to be worthwhile"
+        graphs = p.backend.capabilities.graphs
+        if graphs is None or not graphs.has_bit_kernels(p.kernel_plan, p.n):
+            return "the backend has no kernels for edges of packed bits"
+        if p.progress is not None:
+            return "a progress callback was given"
+        return None
+
+    def least_cost(self, p: Problem) -> float:
+        return p.least_dense_cost / 6
+
+    def cost(self, p: Problem) -> float:
+        return p.dense_cost / 6
+
+    def run(self, p: Problem, engine: Engine, D: BitMatrix, entries: BitMatrix) -> BitMatrix:
+        graphs, words = p.backend.capabilities.graphs, D.words
+        assert graphs is not None
+        permutation = find_order(graphs, words)
+        p.note(str(permutation or "no order of the vertices reduces the work"))
+        if permutation is None:
+            dense_method_of(p).close(engine, words)
+        else:
+            close_in_order(engine, graphs, words, permutation)
+        return D
 
 
 # ------------------------------------------------------------------------------------------------- sets of vertices

@@ -1,11 +1,10 @@
-"""Compute closures: the function `closure`, its front ends, its planner and the rules.
+"""Compute closures: the function `closure`, its front ends, and the choice of an algorithm.
 
-`front_ends` convert the operand to a `Call` on an array. The `planner` asks questions about the entries, and finds the
-`Plan` by the `rules`. A plan reads the entries through maps (`matrix`), runs a method (`method_run`) and undoes the
-maps.
+`front_ends` convert the operand to a `Problem`. `choose` reads it, and finds the cheapest of the algorithms in
+`semiring.algorithms`. `run` reads the entries through maps (`matrix`), runs the algorithm and undoes the maps.
 """
 
 from semiring.closures.api import METHODS, closure, closure_of_rounded, closure_with_predecessors
-from semiring.closures.explanation import Explanation
+from semiring.closures.explain import Explanation
 
 __all__ = ["METHODS", "Explanation", "closure", "closure_of_rounded", "closure_with_predecessors"]

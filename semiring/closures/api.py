@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from semiring import profiling
 from semiring.advice import quote
 from semiring.algebra import Semiring
-from semiring.algebra.catalogue import adds_products, as_semiring, path_counts
+from semiring.algebra.catalogue import adds_products, as_semiring, min_plus, path_counts
 from semiring.algorithms.methods import METHODS, matrix_methods, methods_by_device, takes_edges
 from semiring.algorithms.predecessors import PredecessorSearch
 from semiring.algorithms.progress import Progress, as_progress
@@ -27,11 +27,11 @@ from semiring.arrays.device import are_disjoint
 from semiring.arrays.labels import may_name_vertices
 from semiring.arrays.operands import device_context, has_adjacent_elements
 from semiring.arrays.sparse import is_sparse
-from semiring.closures.call import Call, Options
-from semiring.closures.explanation import Explanation
-from semiring.closures.front_ends import close_request, plan_with_warnings
+from semiring.closures.explain import Explanation
+from semiring.closures.front_ends import close_array, close_request
+from semiring.closures.problem import STRUCTURES, Options
 from semiring.closures.request import Request
-from semiring.closures.rules import STRUCTURES
+from semiring.closures.run import close_plainly
 from semiring.distributed.several_gpus import close_stack_on_devices
 from semiring.errors import AlgebraError, DeviceError, DTypeError, UnknownNameError
 from semiring.io.inputs import Reading
@@ -267,8 +267,9 @@ def closure(
     rare = device, memory, journal, weight, directed, columns
     plain = not explain and not profiling.active and rare.count(None) == len(rare)
     if plain and _is_plain(A, out, options):
-        call = Call.from_plain_array(A, options, not reflexive, progress)
-        return plan_with_warnings(call).run(call, out)
+        if reflexive and progress is None and (D := close_plainly(A, options, out)) is not None:
+            return D
+        return close_array(A, options, out, plus=not reflexive, progress=progress)
     reading = Reading(weight, directed, columns)
     reading.check(A)
     explanation = None
@@ -478,6 +479,10 @@ def closure_with_predecessors(
         raise UnknownNameError("closure method with predecessors", method, names, methods_by_device(names))
     inspection, several = PredecessorSearch(), _split_device(device)[1]
     options = _make_options(semiring, method, threads, check, structure, several)
+    plain = progress is None and rounded_to is None and explanation is None and not several and not profiling.active
+    if plain and _is_plain(A, None, options) and (D := close_plainly(A, options)) is not None:
+        inspection.find(engine_of(make_plan(min_plus, D.dtype, nonnegative=True, threads=options.threads), D), D, A)
+        return D, inspection.predecessors
     request = Request(
         operand=A,
         options=options,

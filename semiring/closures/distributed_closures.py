@@ -16,9 +16,9 @@ from semiring.algebra import Semiring
 from semiring.algorithms.stars import check_star, divergence_error, may_diverge
 from semiring.arrays.entries import check_entries
 from semiring.arrays.scans import Scan, refuse_unbounded
-from semiring.closures.call import Call, Strips, is_tropical
 from semiring.closures.front_ends import close_request
 from semiring.closures.pieces import Pieces, plan_pieces
+from semiring.closures.problem import Facts, Problem, Strips, is_tropical
 from semiring.closures.request import Request
 from semiring.distributed.closing import close_tiles
 from semiring.distributed.tiled_matrix import TiledMatrix
@@ -67,10 +67,10 @@ def close_distributed(
     scan = partial(scan_distributed, matrix, is_closed=True)
     strips = Strips(scan, tiles[:0], piece_name="tiles", whole_name="the matrix")
     options = request.options._replace(method=_METHOD)
-    work = plan_pieces(Call.from_array(matrix, options, strips=strips, rounded_to=request.rounded_to))
+    work = plan_pieces(Problem(Facts(matrix, options, strips=strips, rounded_to=request.rounded_to)))
     pieces = work.pieces_on(tiles, matrix.rows, matrix.columns)
     agree(matrix.ranks, partial(pieces.encode, 0, tiles))
-    engine = work.method().make_engine()
+    engine = work.engine()
     vertex = close(engine, transport, matrix.grid, tiles, diverges=may_diverge(engine.plan), progress=progress)
     if vertex >= 0:
         raise divergence_error(semiring, vertex)

@@ -1,9 +1,9 @@
-"""Define the maps that rules add to the encoding of a matrix: changes of all entries, and their inverses."""
+"""Define the maps that encodings add to the reading of a matrix: changes of all entries, and their inverses."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
+from functools import cache
 from threading import local
 from typing import Any
 
@@ -18,12 +18,12 @@ from semiring.namespaces import Array, array_namespace
 __all__ = [
     "NEGATION",
     "POSITIVE_ZEROS",
-    "CallMap",
     "FactorScaling",
     "NegativeWeightGuard",
     "OrderedIntegers",
     "PotentialShift",
     "VertexMap",
+    "guard_against_negative_weights",
 ]
 
 
@@ -124,18 +124,6 @@ class FactorScaling(VertexMap):
         return rows * heads / tails
 
 
-class CallMap(EntryMap):
-    """A map that differs from call to call, because it needs potentials or factors that a scan of the entries finds."""
-
-    may_change_numbers = True
-
-    def __init__(self, make: Callable[[Any], EntryMap]) -> None:
-        self._make = make
-
-    def bind(self, call: Any) -> EntryMap:
-        return self._make(call)
-
-
 class NegativeWeightGuard(EntryMap):
     """The map that makes the result NaN if a weight is below 0, for calls that must not wait for the GPU."""
 
@@ -143,7 +131,7 @@ class NegativeWeightGuard(EntryMap):
 
     def __init__(self, passes: PassKernels) -> None:
         self._passes = passes
-        self._flag = local()  # one map serves all calls of a kind, in all threads
+        self._flag = local()  # one map serves all calls, in all threads
 
     def encode(self, rows: Array, index: Index | None, out: Array) -> Array:
         self._flag.word = self._passes.copy_nonnegative(rows, out)
@@ -173,3 +161,9 @@ class OrderedIntegers(EntryMap):
 
 
 NEGATION, POSITIVE_ZEROS = _Negation(), _PositiveZeros()
+
+
+@cache
+def guard_against_negative_weights(passes: PassKernels) -> NegativeWeightGuard:
+    """Return the `NegativeWeightGuard` of a backend."""
+    return NegativeWeightGuard(passes)

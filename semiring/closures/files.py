@@ -1,8 +1,8 @@
 """Close matrices in files, or larger than the memory of a GPU: as a whole if they fit, else by strips.
 
 A strip is a group of rows in the memory of the kernels. Both ways use blocked Floyd-Warshall, and the result is bitwise
-identical for every amount of memory. The maps of the rules are applied when a strip is first read, and undone when it
-is last written. A rule that does more than add a map is an error.
+identical for every amount of memory. Entries are encoded when a strip is first read, and decoded when it is last
+written.
 
 A journal holds the maps and the state of the last validation, so that a run continues without its input.
 
@@ -35,7 +35,7 @@ from semiring.arrays.device import free_device_memory, load_cupy
 from semiring.arrays.entries import check_by_threads, check_entries
 from semiring.arrays.operands import as_output, is_same_memory, memory_of, operands, result_converter
 from semiring.arrays.scans import Scan, rule_for
-from semiring.closures.call import Call, Strips, is_tropical
+from semiring.closures.problem import Facts, Problem, Strips, is_tropical
 from semiring.closures.request import Request
 from semiring.closures.strip_closures import close_by_strips, find_journal
 from semiring.distributed.transports import Communicator
@@ -299,7 +299,8 @@ def _close_array(request: Request, close: _Close) -> Any:
         f"an array of {format_bytes(A.nbytes)} in {format_bytes(layout.memory)} of the GPU's memory: "
         f"{_describe_layout(layout)}",
     )
-    close_by_strips(request, setup.call(request, A, partial(check_by_threads, threads=options.threads)), run)
+    problem = setup.problem(request, A, partial(check_by_threads, threads=options.threads))
+    close_by_strips(request, problem, run)
     return target
 
 
@@ -386,23 +387,19 @@ class _StripSetup:
             )
         return replace(layout, piece=piece)
 
-    def call(
+    def problem(
         self, request: Request, A: Any, scan: Callable[[Any, Semiring], Scan], *, is_transposed: bool = False
-    ) -> Call:
-        """Return the call for a closure by strips; ``scan`` computes the result of `check_entries`."""
+    ) -> Problem:
+        """Return the problem of a closure by strips; ``scan`` computes the result of `check_entries`."""
         options = request.options._replace(method=_METHOD, threads=self.threads)
-        call = Call.from_array(
+        facts = Facts(
             A,
             options,
             strips=Strips(scan, self.sample, self.storage),
             is_transposed=is_transposed,
-            plus=request.plus,
             rounded_to=request.rounded_to,
-            progress=request.progress,
-            explanation=request.explanation,
         )
-        call.depth = request.depth + 1
-        return call
+        return Problem(facts, plus=request.plus, progress=request.progress, explanation=request.explanation)
 
     def buffer_pool(self, layout: StripLayout) -> BufferPool:
         """Return the pool of buffers for a layout."""
@@ -420,7 +417,7 @@ class _StripSetup:
 
 def _close_file_by_strips(request: Request, source: StoredMatrix, target: StoredMatrix, limits: MemoryLimits) -> Any:
     setup = _StripSetup(request, source.n, source.dtype, limits)
-    call = setup.call(request, source.view(), partial(_scan_file, source), is_transposed=source.is_column_major)
+    problem = setup.problem(request, source.view(), partial(_scan_file, source), is_transposed=source.is_column_major)
     name, backend = None if request.journal is None else os.fsdecode(request.journal), setup.backend
     if name is not None and os.path.realpath(name) in (source.real_path, target.real_path):
         raise StorageError(f"{name} is the file of the matrix: give another name for the journal")
@@ -442,9 +439,9 @@ def _close_file_by_strips(request: Request, source: StoredMatrix, target: Stored
         )
         request.explain("files", why)
         if request.explanation is not None:
-            request.explanation.set_matrix(call.kind.shape, call.kind.dtype)
+            request.explanation.set_matrix(problem.facts.shape, problem.facts.dtype)
             request.explanation.set_method(_METHOD, backend.name, setup.storage)
-        close_by_strips(request, call, run)
+        close_by_strips(request, problem, run)
         return target.result()
     layout = setup.layout()
     communicator = request.communicator
@@ -453,5 +450,5 @@ def _close_file_by_strips(request: Request, source: StoredMatrix, target: Stored
         layout = add_journal(layout, run.is_in_place, request.communicator.ranks.size)
     size, memory = format_bytes(source.size), format_bytes(layout.memory)
     request.explain("files", f"a file of {size} in {memory} of memory: {_describe_layout(layout)}")
-    close_by_strips(request, call, run)
+    close_by_strips(request, problem, run)
     return target.result()

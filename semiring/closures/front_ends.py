@@ -1,13 +1,14 @@
-"""Convert the operand of `closure` to a call on an array, and the result to the caller's form.
+"""Convert the operand of `closure` to a problem of an array, and the result to the caller's form.
 
 There are front ends for a matrix in a file, names of vertices, packed truth values, stored edges, and arrays of other
-libraries and devices. The planner receives a `Call`. The result is bitwise identical to that of the array.
+libraries and devices. The result is bitwise identical to that of the array.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,9 @@ from semiring.arrays.bits import BitMatrix
 from semiring.arrays.labels import may_name_vertices
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.operands import (
+    as_array,
     as_output,
+    empty_like,
     has_adjacent_elements,
     is_same_memory,
     memory_of,
@@ -28,13 +31,11 @@ from semiring.arrays.operands import (
     store,
 )
 from semiring.arrays.sparse import check_sparse, is_sparse
-from semiring.arrays.zero_conventions import warn_of_other_zeros, warn_of_other_zeros_on_device
-from semiring.closures.call import Call, Options
-from semiring.closures.plan import Plan
-from semiring.closures.planner import plan_of
+from semiring.closures.choose import choose_with_warnings
+from semiring.closures.encodings import stays_float16
+from semiring.closures.problem import Facts, Options, Problem
 from semiring.closures.request import Request
-from semiring.closures.rules.half import stays_float16
-from semiring.errors import DivergenceError, DomainError, SemiringError, ShapeError, square_error
+from semiring.errors import DivergenceError, DomainError, ShapeError, square_error
 from semiring.io.files import names_file
 from semiring.io.inputs import DEFAULT_READING, convert_input
 from semiring.kernels import can_pack
@@ -42,7 +43,7 @@ from semiring.kernels.machines import closure_speed
 from semiring.namespaces import Array, array_namespace, is_device_array
 from semiring.out_of_core.stored_matrix import is_npy_name
 
-__all__ = ["close", "close_array", "close_request", "plan_with_warnings"]
+__all__ = ["close", "close_array", "close_request", "problem_of"]
 
 
 def close_request(request: Request) -> Any:
@@ -77,39 +78,19 @@ def _close(request: Request) -> Any:
     return _close_any_array(request)
 
 
-def plan_with_warnings(call: Call) -> Plan:
-    """Return the plan of a call. Warn if edges look like the "no edge" of another convention."""
-    warns = call.kind.options.check and call.kind.storage == "elements"
-    try:
-        plan = plan_of(call)
-    except SemiringError:
-        if warns:  # the warning may name the cause of the error
-            _warn_of_zeros(call)
-        raise
-    if warns:
-        _warn_of_zeros(call)
-    return plan
+def close(p: Problem, out_buffer: Any = None) -> Any:
+    """Return the closure of a problem, in ``out_buffer`` or in a new array.
 
-
-def close(call: Call, out_buffer: Any = None) -> Any:
-    """Return the closure of a call's matrix, in ``out_buffer`` or in a new array. Warn as `plan_with_warnings` does."""
-    return plan_with_warnings(call).run(call, out_buffer)
-
-
-def _warn_of_zeros(call: Call) -> None:
-    results = call.__dict__
-    if call.kind.device is not None:
-        if "scan" in results:  # for float16 and bfloat16 the copy in float32 was scanned
-            warn_of_other_zeros_on_device(call.A, call.semiring, call.scan)
-    elif not (results.get("least_weight") or 0) > 0 or call.A.shape[-1] == 3:  # or three rows that may list edges
-        warn_of_other_zeros(call.A, call.semiring)
+    Warn if edges look like the "no edge" of another convention.
+    """
+    return choose_with_warnings(p).run(out_buffer)
 
 
 def close_array(A: Array, options: Options, out_buffer: Any = None, **fields: Any) -> Any:
     """Return the closure of an array (..., n, n) of a dtype of the semiring, in ``out_buffer`` or in a new array.
 
-    ``out_buffer`` is A, or shares no memory with it. ``fields`` are those of `Call.from_array`. For a result with
-    adjacent columns the transpose is closed, which has adjacent rows: (Aᵀ)* = (A*)ᵀ where ⊗ commutes.
+    ``out_buffer`` is A, or shares no memory with it. ``fields`` are those of `problem_of`. For a result with adjacent
+    columns the transpose is closed, which has adjacent rows: (Aᵀ)* = (A*)ᵀ where ⊗ commutes.
     """
     columns = (
         out_buffer is not None
@@ -119,24 +100,51 @@ def close_array(A: Array, options: Options, out_buffer: Any = None, **fields: An
     )
     copied = is_half(A.dtype) and not (is_device_array(A) and stays_float16(A.dtype, options))
     if columns and options.semiring.commutative and not copied:
-        close(Call.from_array(A.T, options, is_transposed=True, **fields), out_buffer.T)
+        close(problem_of(A.T, options, is_transposed=True, **fields), out_buffer.T)
         return out_buffer
-    return close(Call.from_array(A, options, **fields), out_buffer)
+    if A.ndim > 3:  # a stack of several axes is a stack of one axis
+        return _close_flat(A, options, out_buffer, fields)
+    return choose_with_warnings(problem_of(A, options, **fields)).run(out_buffer)
 
 
-def _call_fields(request: Request) -> dict[str, Any]:
+def _close_flat(A: Array, options: Options, out_buffer: Any, fields: dict[str, Any]) -> Any:
+    """Close a stack of several axes as a stack of one axis."""
+    D = empty_like(A) if out_buffer is None else out_buffer
+    shape = (prod(A.shape[:-2]), *A.shape[-2:])
+    flat = D.reshape(shape)
+    operand = flat if out_buffer is A else A.reshape(shape)
+    try:
+        close(problem_of(operand, options, stack=A.shape[:-2], **fields), flat)
+    except DomainError as error:
+        if len(error.position) == 3:
+            raise error.at(*map(int, np.unravel_index(error.position[0], A.shape[:-2])), *error.position[1:]) from None
+        raise
+    if not array_namespace(flat).may_share_memory(flat, D):  # strides that allow no view
+        D[...] = flat.reshape(D.shape)
+    return D
+
+
+def problem_of(
+    A: Any, options: Options, *, rounded_to: Any = None, is_transposed: bool = False, devices: Any = (), **fields: Any
+) -> Problem:
+    """Return the problem of an operand; ``fields`` are those of `Problem`."""
+    facts = Facts(A, options, rounded_to=rounded_to, is_transposed=is_transposed, devices=devices)
+    fields.setdefault("stack", facts.shape[:-2])
+    return Problem(facts, **fields)
+
+
+def _problem_fields(request: Request) -> dict[str, Any]:
     fields = {
         "plus": request.plus,
-        "inspection": request.inspection,
+        "predecessors": request.inspection,
         "progress": request.progress,
         "rounded_to": request.rounded_to,
         "explanation": request.explanation,
-        "depth": request.depth,
     }
     if request.devices:
         from semiring.distributed.several_gpus import method_on_devices
 
-        fields |= {"devices": request.devices, "joint_method": method_on_devices(request.devices)}
+        fields |= {"devices": request.devices, "dense_method": method_on_devices(request.devices)}
     return fields
 
 
@@ -200,9 +208,7 @@ def _close_bits(request: Request, A: BitMatrix, out: Any) -> Any:
         return out
     request.explain("bits", "a BitMatrix stays packed")
     out_buffer = BitMatrix.empty(A.shape, A) if out is None else out
-    call = Call.from_array(A, request.options, **_call_fields(request))
-    call.depth += request.explanation is not None
-    return close(call, out_buffer)
+    return close(problem_of(A, request.options, **_problem_fields(request)), out_buffer)
 
 
 def _is_packed_for_gpu(request: Request) -> bool:
@@ -226,9 +232,7 @@ def _close_packed_on_gpu(request: Request) -> Any:
     result = np.empty(A.shape, A.dtype) if out is None else as_output(out, A.shape, A.dtype)
     request.explain("bits", "truth values, packed on the way to the GPU")
     words = BitMatrix(pack_from_host(A), A.shape)
-    call = Call.from_array(words, request.options, **_call_fields(request))
-    call.depth += request.explanation is not None
-    closed = close(call, words)
+    closed = close(problem_of(words, request.options, **_problem_fields(request)), words)
     unpack_to_host(closed.words, result)
     return result
 
@@ -250,8 +254,11 @@ def _close_sparse(request: Request) -> Any:
         demand_memory(n * n * dtype.itemsize, f"the closure of {n:,} vertices", fewer_paths_advice())
     else:
         out_buffer = as_output(request.out, A.shape, dtype)
-    call = Call.from_array(A, options, storage="sparse", **_call_fields(request))
-    return close(call, out_buffer)
+    if not options.semiring.supports(dtype):  # the entries become numbers of another dtype, as those of an array
+        array = as_array(A, options.semiring)
+        return close_array(array, options, array if out_buffer is None else out_buffer, **_problem_fields(request))
+    check_star(options.semiring, dtype)
+    return close(problem_of(A, options, **_problem_fields(request)), out_buffer)
 
 
 # ----------------------------------------------------------------------------------------------------------- arrays
@@ -290,8 +297,5 @@ def _close_any_array(request: Request) -> Any:
         elif xp.may_share_memory(out_buffer, array):
             array = array.copy()
     request.explain("arrays", "moved to the GPU" if to_gpu else "an array", quiet=True)
-    fields = _call_fields(request)
-    if request.explanation is not None:
-        fields["depth"] += 1
-    closed = close_array(array, options, out_buffer, **fields)
+    closed = close_array(array, options, out_buffer, **_problem_fields(request))
     return closed if back is None else back(closed)

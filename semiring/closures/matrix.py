@@ -1,14 +1,15 @@
 """Encode the entries of a matrix in the first read of a call, and decode them in the last write.
 
-A rule that only changes how entries are read (their sign, a shift by potentials, another value for "no path") adds a
+An encoding changes how entries are read (their sign, a shift by potentials, another value for "no path"): it adds a
 map, and nothing is computed. When the method is about to close the matrix, `EncodedMatrix.encode` reads the caller's
 array once, through all maps, into the memory of the result. `EncodedMatrix.decode` undoes the maps of the closed matrix
 in one pass. A map that converts a whole array in one pass does so. Otherwise all maps are applied to some rows at a
-time, while these are in the cache. An encoding holds no entries, so one plan serves all arrays of its kind.
+time, while these are in the cache. It holds no entries, so one serves all arrays of a dtype.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -23,7 +24,7 @@ from semiring.arrays.parts import assign_where, parts
 from semiring.errors import IntegerOverflowError
 from semiring.namespaces import Array, array_namespace, is_device_array
 
-__all__ = ["EncodedMatrix", "EntryMap"]
+__all__ = ["CallMap", "EncodedMatrix", "EntryMap"]
 
 Index: TypeAlias = tuple[Any, ...]  # the index of some rows of a matrix, or of some matrices of a stack; () is all
 
@@ -57,9 +58,21 @@ class EntryMap:
         """Return the map for some rows and columns of the matrix, with vectors on the device of ``array``."""
         return self
 
-    def bind(self, call: Any) -> EntryMap:
-        """Return the map for one call, which differs from this map if it needs the result of a scan (`CallMap`)."""
+    def bind(self, facts: Any) -> EntryMap:
+        """Return the map for one operand, which differs from this map if it needs a scan of the entries (`CallMap`)."""
         return self
+
+
+class CallMap(EntryMap):
+    """A map that needs potentials or factors, which a scan of the entries finds when the map is bound."""
+
+    may_change_numbers = True
+
+    def __init__(self, make: Callable[[Any], EntryMap]) -> None:
+        self._make = make
+
+    def bind(self, facts: Any) -> EntryMap:
+        return self._make(facts)
 
 
 @dataclass(frozen=True)
@@ -67,7 +80,7 @@ class EncodedMatrix:
     """The encoding of the entries of an array: read through ``maps``, in ``dtype``, with ``inner`` for "no path".
 
     `encode` reads the array. `decode` restores the encoding ``outer``, whose maps are the first ones of this matrix.
-    Neither keeps entries, so one object serves all arrays of its kind.
+    Neither keeps entries, so one object serves all arrays of a dtype.
     """
 
     source: np.dtype[Any]  # the dtype of the array
@@ -120,15 +133,20 @@ class EncodedMatrix:
         return -1 if self.maps and self.maps[0].is_negation else 1
 
     @cached_property
+    def needs_binding(self) -> bool:
+        """Whether a map needs potentials or factors."""
+        return any(isinstance(map_, CallMap) for map_ in self.maps)
+
+    @cached_property
     def is_one_pass(self) -> bool:
         """Whether each map converts a whole array in one pass."""
         if self.sentinel:
             return self.sentinel == "held" and self.dtype == self.source
         return self.storage == "elements" and all(map_.is_one_pass for map_ in self.maps)
 
-    def bind(self, call: Any) -> EncodedMatrix:
-        """Return the encoding with the maps for one call, which hold the results of its scans."""
-        return replace(self, maps=tuple(map_.bind(call) for map_ in self.maps))
+    def bind(self, facts: Any) -> EncodedMatrix:
+        """Return the encoding with the maps for one operand, which hold the results of its scans."""
+        return replace(self, maps=tuple(map_.bind(facts) for map_ in self.maps))
 
     def restrict(self, array: Array, rows: Any = _ALL, columns: Any = _ALL) -> EncodedMatrix:
         """Return the encoding of some rows and columns of the matrix, with vectors on the device of ``array``."""

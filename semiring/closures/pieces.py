@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from semiring.algorithms.methods import Method
-from semiring.closures.call import Call
+import numpy as np
+
+from semiring.algorithms.methods import check_method, method_named
+from semiring.arrays.operands import common_dtype
+from semiring.closures.choose import Choice, encode
+from semiring.closures.encodings import half_precision, is_near_no_path, wider_integers
+from semiring.closures.explain import Answer
 from semiring.closures.matrix import EncodedMatrix
-from semiring.closures.method_run import MethodRun
-from semiring.closures.plan import Draft, Rewrite, reason_text
-from semiring.closures.planner import plan_of
+from semiring.closures.problem import Facts, Problem
+from semiring.closures.run import Kernels
 from semiring.errors import AlgebraError
+from semiring.kernels.engine import Engine
 from semiring.namespaces import Array
 from semiring.out_of_core.last_round import LastRound
 from semiring.out_of_core.strip_layout import format_bytes
@@ -23,26 +27,26 @@ __all__ = ["PieceWork", "Pieces", "plan_pieces"]
 _MAPPED = 1 << 21  # entries that are encoded at a time: on a GPU maps make some copies of them
 
 
-@dataclass
-class PieceWork:
-    """The plan of a matrix in pieces, with the results of all scans."""
+class PieceWork(NamedTuple):
+    """A problem in pieces, as it is encoded, with the results of all scans."""
 
-    call: Call
-    draft: Draft  # the decisions of the rules
-    outer: EncodedMatrix  # the encoding of the caller's matrix
-    inner: EncodedMatrix  # the encoding in which the method closes it
-    #: Validates closed rows before maps are undone. It raises if the matrix must be read in a wider dtype.
-    replan: Callable[[Call, Array], Any] | None = None
+    problem: Problem
+    matrix: EncodedMatrix  # the encoding in which the pieces are closed, whose inverse gives the operand's
     last_round: LastRound | None = None
 
     def pieces_on(self, sample: Array, *vertices: Any) -> Pieces:
         """Return the encoding for pieces on the device of ``sample``; ``vertices``: the indices of rows and columns."""
-        return Pieces(self, self.inner.relative_to(self.outer).restrict(sample, *vertices))
+        return Pieces(self, self.matrix.relative_to(self.problem.outer).restrict(sample, *vertices))
 
-    def method(self) -> MethodRun:
-        """Return the run of the method that closes the pieces."""
-        method: str | Method = self.draft.method
-        return MethodRun(self.call, self.draft, method)
+    def engine(self) -> Engine:
+        """Return an engine for the pieces."""
+        return self.kernels().engine()
+
+    def kernels(self) -> Kernels:
+        """Return the kernels that close the pieces."""
+        method = method_named(self.problem.options.method)
+        check_method(method.name, self.problem.backend, self.matrix.storage)
+        return Kernels(self.problem, method)
 
 
 class Pieces(NamedTuple):
@@ -65,8 +69,9 @@ class Pieces(NamedTuple):
         """
         work = self.work
         for start, rows in self._row_groups(piece):
-            if work.replan is not None:
-                work.replan(work.call, rows)
+            p = work.problem
+            if p.largest is not None and is_near_no_path(p.largest, rows):
+                wider_integers(p, p.dtype, result=rows)  # raises
             self.matrix.decode(rows, rows, first + start)
 
     def _row_groups(self, piece: Array) -> Iterator[tuple[int, Array]]:
@@ -76,28 +81,39 @@ class Pieces(NamedTuple):
             yield from ((start, piece[start : start + step]) for start in range(0, len(piece), step))
 
 
-def plan_pieces(call: Call, *, last_round: bool = False) -> PieceWork:
-    """Return the plan of a matrix in pieces; ``last_round``: whether a round may follow the last pivot.
+def plan_pieces(p: Problem, *, last_round: bool = False) -> PieceWork:
+    """Return a problem in pieces as it is encoded; ``last_round``: whether a round may follow the last pivot.
 
-    Raises `AlgebraError` if a rule needs the whole matrix, or a wider dtype.
+    Raises `AlgebraError` if an encoding needs the whole matrix, or a wider dtype.
     """
-    plan, strips, ending = plan_of(call), call.strips, None
+    facts, strips, ending = p.facts, p.facts.strips, None
+    answers: list[Answer] = []
     assert strips is not None
-    for _, answer in plan.answers:
-        if not isinstance(answer, Rewrite) or (answer.is_rowwise and not answer.is_final):
-            continue
-        if answer.last_round is None or not last_round:
-            raise AlgebraError(
-                f"{reason_text(answer.why, call)}: that needs the whole matrix in memory, and this matrix is closed "
-                f"by {strips.piece_name} of them; read it and close it in memory, which takes "
-                f"{format_bytes(call.A.nbytes)} at least"
-            )
-        ending = answer.last_round(call)
-    d = plan.draft
-    if d.dtype != call.kind.dtype:
-        raise AlgebraError(
-            f"{strips.piece_name} of {call.kind.dtype} cannot hold {d.dtype}: close the matrix in memory"
-        )
-    if call.explanation is not None:
-        plan.explain(call)
-    return PieceWork(call, d, plan.outer, d.matrix.bind(call), d.replan, ending)
+    common_dtype(facts.semiring, np.empty(0, facts.dtype))
+    half_precision(p)  # raises if pieces cannot hold float32
+    if facts.may_scan and facts.storage == "elements":
+        _ = facts.signs  # raises `DomainError`
+    q = encode(p, answers)
+    if q.is_shifted and facts.needs_exact_potentials:
+        _refuse(facts, "weights of very different size in one strong component: closed with exact potentials")
+    if p.plus and not p.semiring.idempotent:
+        _refuse(facts, f"⊕ of {p.semiring.name} is not idempotent: A⁺ = A ⊗ A*, and A is kept until then")
+    if q.dtype != facts.dtype:
+        raise AlgebraError(f"{strips.piece_name} of {facts.dtype} cannot hold {q.dtype}: close the matrix in memory")
+    matrix = q.bound_matrix
+    if p.plus:
+        if not last_round:
+            _refuse(facts, "A⁺ differs from A* on the diagonal alone")
+        ending = LastRound(matrix.diagonal(facts.A))
+    work = PieceWork(q, matrix, ending)
+    if p.explanation is not None:
+        p.explanation.add_choice(Choice(method_named(p.options.method), q, p, tuple(answers)))
+    return work
+
+
+def _refuse(facts: Facts, why: str) -> None:
+    strips: Any = facts.strips
+    raise AlgebraError(
+        f"{why}: that needs the whole matrix in memory, and this matrix is closed by {strips.piece_name} of them; read "
+        f"it and close it in memory, which takes {format_bytes(facts.operand.nbytes)} at least"
+    )

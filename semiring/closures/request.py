@@ -8,8 +8,8 @@ from typing import Any
 
 from semiring.algebra import Semiring
 from semiring.algorithms.predecessors import PredecessorSearch
-from semiring.closures.call import Options
-from semiring.closures.explanation import Explanation
+from semiring.closures.explain import Explanation
+from semiring.closures.problem import Options
 from semiring.distributed.transports import SINGLE_RANK, Communicator
 from semiring.io.inputs import DEFAULT_READING, Reading
 
@@ -18,7 +18,7 @@ __all__ = ["Request"]
 
 @dataclass(frozen=True)
 class Request:
-    """The arguments of a public call. A front end replaces it by a simpler request, or by a `Call`."""
+    """The arguments of a public call. A front end replaces it by a simpler request, or by a `Problem`."""
 
     operand: Any  # a matrix, a graph, a frame, the name of a file
     options: Options
@@ -35,25 +35,19 @@ class Request:
     progress: Callable[[int, int], None] | None = None
     inspection: PredecessorSearch | None = None  # finds predecessors from the closed matrix, before it is decoded
     explanation: Explanation | None = None  # None: no explanation was requested
-    depth: int = 0  # the indentation of the lines of the explanation
 
     @property
     def semiring(self) -> Semiring:
         return self.options.semiring
 
     def with_operand(self, operand: Any, **changes: Any) -> Request:
-        """Return the request for another operand, whose explanation is indented one level deeper."""
-        return replace(self, operand=operand, depth=self.depth + 1, **changes)
+        """Return the request for another operand."""
+        return replace(self, operand=operand, **changes)
 
     def explain(self, front_end: str, reason: str, *, quiet: bool = False) -> None:
-        """Add a front end and its reason to the rules of the explanation, if one was requested.
-
-        Unless ``quiet``, add the reason to the reasons too.
-        """
+        """Add what a front end does to the explanation, if one was requested; ``quiet``: the summary omits it."""
         if self.explanation is not None:
-            self.explanation.add_rule(self.depth, front_end, True, reason)
-            if not quiet:
-                self.explanation.note(reason)
+            self.explanation.add_input(front_end, reason, quiet=quiet)
 
     def note(self, reason: str) -> None:
         """Add a reason to the explanation, if one was requested."""

@@ -1,6 +1,6 @@
 """Close a matrix by strips of rows: a strip is encoded when first read, and decoded when last written.
 
-A journal stores the maps of the plan and the state of its validation, so that a run continues without its input.
+A journal stores the maps of the encodings and the state of their validation, so that a run continues without its input.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.stars import divergence_error
 from semiring.arrays.encoding import inner_zero
-from semiring.closures.call import Call, is_tropical
 from semiring.closures.entry_maps import (
     NEGATION,
     POSITIVE_ZEROS,
@@ -22,10 +21,9 @@ from semiring.closures.entry_maps import (
 )
 from semiring.closures.matrix import EntryMap
 from semiring.closures.pieces import PieceWork, plan_pieces
-from semiring.closures.plan import Draft
+from semiring.closures.problem import Problem, is_tropical
 from semiring.closures.request import Request
-from semiring.closures.rules.integers import largest_weight, widen_near_no_path
-from semiring.errors import AlgebraError, StorageError
+from semiring.errors import StorageError
 from semiring.kernels.definition import define
 from semiring.kernels.engine import make_plan
 from semiring.namespaces import Array
@@ -44,18 +42,17 @@ AnyRun: TypeAlias = FileRun | HostArrayRun
 def _close(
     work: PieceWork, run: AnyRun, description: Mapping[str, Any] | None, vectors: Mapping[str, Array] | None
 ) -> None:
-    call = work.call
-    assert call.strips is not None
+    p = work.problem
     try:
         with run.pool:
-            pieces, engine = work.pieces_on(call.strips.sample), work.method().make_engine()
-            run.close(engine, pieces.encode, pieces.decode, call.progress, description, vectors, work.last_round)
+            pieces, engine = work.pieces_on(p.facts.memory), work.engine()
+            run.close(engine, pieces.encode, pieces.decode, p.progress, description, vectors, work.last_round)
     except NoStarError as error:
-        raise divergence_error(call.semiring, error.vertex) from None
+        raise divergence_error(p.options.semiring, error.vertex) from None
 
 
-def close_by_strips(request: Request, call: Call, run: AnyRun) -> None:
-    """Close the matrix of a call by strips, from the state in the journal if the run has one.
+def close_by_strips(request: Request, p: Problem, run: AnyRun) -> None:
+    """Close the matrix of a problem by strips, from the state in the journal if the run has one.
 
     The run writes the closure to its target.
     """
@@ -65,13 +62,13 @@ def close_by_strips(request: Request, call: Call, run: AnyRun) -> None:
             return
         about, vectors = None, None
         if run.journal is not None:
-            work = _read_plan(call, run.journal)
+            work = _read_plan(p, run.journal)
         else:
-            work = plan_pieces(call, last_round=True)
+            work = plan_pieces(p, last_round=True)
             run.layout = run.layout.with_last_round(work.last_round is not None)
             if run.journal_name is not None:
                 about, vectors = _describe_run(request, work, run.source, run.target)
-        release_pages(call.A)
+        release_pages(p.facts.operand)
         _close(work, run, about, vectors)
     finally:
         if run.journal is not None:
@@ -102,60 +99,36 @@ def _identity(request: Request, source: StoredMatrix, target: StoredMatrix, back
 def _describe_run(
     request: Request, work: PieceWork, source: StoredMatrix, target: StoredMatrix
 ) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Return the description of a run for its journal, and the vectors that belong to it.
-
-    Raises `AlgebraError` if a rule of a user has state that a journal cannot store.
-    """
-    m, vectors, maps = work.inner, {}, []
+    """Return the description of a run for its journal, and the vectors that belong to it."""
+    m, vectors, maps = work.matrix, {}, []
     for map_ in m.maps:
-        if not map_.name:
-            raise _state_error(type(map_).__name__)
         maps.append(map_.name)
         if isinstance(map_, VertexMap):
             vectors["potentials"] = map_.tails
     if work.last_round is not None:
         vectors["loops"] = work.last_round.loops
-    if work.replan not in (None, widen_near_no_path):
-        raise _state_error(repr(work.replan))
     return {
         "name of the semiring": request.semiring.name,
-        "identity": _identity(request, source, target, work.method().backend.name),
+        "identity": _identity(request, source, target, work.kernels().backend.name),
         "maps": maps,
         "sentinel": m.sentinel,
-        "nonnegative": work.draft.nonnegative,
-        "largest": [] if work.replan is None else [work.call.result_of(largest_weight)],
+        "signs": work.problem.signs,
+        "largest": work.problem.largest,
     }, vectors
 
 
-def _state_error(state: str) -> AlgebraError:
-    return AlgebraError(
-        f"a journal cannot store the state of a rule of your own, {state}: leave journal= or the rule out"
-    )
-
-
-def _read_plan(call: Call, journal: Journal) -> PieceWork:
-    """Return the plan that the rules made when the run began, from the journal of the run."""
-    about, semiring = journal.about, min_plus if is_tropical(call.semiring) else call.semiring
+def _read_plan(p: Problem, journal: Journal) -> PieceWork:
+    """Return the problem as it was encoded when the run began, from the journal of the run."""
+    about, semiring, dtype = journal.about, min_plus if is_tropical(p.semiring) else p.semiring, p.facts.dtype
     h = journal.vectors.get("potentials")
     by_name: dict[str, EntryMap] = {map_.name: map_ for map_ in (NEGATION, POSITIVE_ZEROS)}
     if h is not None:
-        by_name |= {map_.name: map_ for map_ in (PotentialShift(h), FactorScaling(h, call.semiring))}
+        by_name |= {map_.name: map_ for map_ in (PotentialShift(h), FactorScaling(h, p.semiring))}
     maps = tuple(by_name[name] for name in about["maps"])
-    before, dtype = Draft.from_call(call), call.kind.dtype
-    d = before.replace(
-        semiring=semiring,
-        maps=maps,
-        inner=dtype.type(inner_zero(semiring, dtype)),
-        sentinel=about["sentinel"],
-        nonnegative=about["nonnegative"],
-        method=call.kind.options.method,
-    )
+    matrix = p.read(*maps, inner=dtype.type(inner_zero(semiring, dtype)), sentinel=about["sentinel"])
     loops = journal.vectors.get("loops")
-    replan = None
-    for largest in about["largest"]:
-        call.set_result(largest_weight, largest)
-        replan = widen_near_no_path
-    return PieceWork(call, d, before.matrix, d.matrix, replan, None if loops is None else LastRound(loops))
+    q = p.but(semiring=semiring, matrix=matrix, signs=about["signs"], largest=about["largest"])
+    return PieceWork(q, matrix, None if loops is None else LastRound(loops))
 
 
 def find_journal(

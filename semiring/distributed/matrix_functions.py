@@ -25,8 +25,8 @@ from semiring.algorithms.progress import Progress, as_progress
 from semiring.algorithms.schedule import schedule_for
 from semiring.arrays.encoding import decode, round_to_dtype
 from semiring.arrays.parts import to_host_array
-from semiring.closures.call import Options
 from semiring.closures.distributed_closures import close_distributed, close_file, scan_distributed
+from semiring.closures.problem import Options
 from semiring.closures.request import Request
 from semiring.distributed.closing import close_tiles, multiply_tiles
 from semiring.distributed.grid import Grid, Range, grid_shape

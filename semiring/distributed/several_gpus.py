@@ -12,11 +12,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 from semiring.advice import option
-from semiring.algorithms.methods import Method
+from semiring.algorithms.algorithm import Method
 from semiring.algorithms.progress import ReportingEngine
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.stars import may_diverge
@@ -43,7 +43,6 @@ _STAGE_BYTES = 64 << 20  # bytes of a pinned buffer; each GPU has four of them
 _UNLIMITED = 0  # the argument for no limit on the bytes of a GPU's memory
 
 
-@lru_cache(maxsize=64)  # the same object for equal devices, because the method is a key of cached plans
 def method_on_devices(devices: tuple[int, ...]) -> Method:
     """Return the method that closes a matrix on these GPUs, in the order of blocked Floyd-Warshall on one."""
     close, pairs = partial(_close, devices), _count_pairs

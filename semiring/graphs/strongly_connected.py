@@ -93,6 +93,10 @@ class Components:
     def __len__(self) -> int:
         return len(self.bounds) - 1
 
+    def spans(self) -> list[tuple[int, int]]:
+        """Return the first row of each component, and the row behind its last one."""
+        return list(zip(self.bounds[:-1].tolist(), self.bounds[1:].tolist(), strict=True))
+
     @cached_property
     def sizes(self) -> Array:
         """The number of vertices of each component, (count,)."""

@@ -6,6 +6,8 @@ import os
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from semiring.advice import quote
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
@@ -57,6 +59,8 @@ class Reading(NamedTuple):
             return
         if self.columns is None:
             require_square(x)
+        if type(x) is np.ndarray and self.is_default:
+            return
         graph = is_graph(x) and not isinstance(x, Network)
         table = not is_graph(x) and not is_sparse(x) and not isinstance(x, BitMatrix)
         if self.columns is not None and not table:
@@ -216,6 +220,8 @@ def convert_input(x: Any, semiring: Semiring, reading: Reading = DEFAULT_READING
     x may be the name of a file. For a square frame results are frames. For edges, a graph, a `Network` or a file they
     are networks. For any other matrix they stay as computed. Errors are those of `as_network`.
     """
+    if type(x) is np.ndarray and reading.is_default:
+        return LabelledArray(x, None, return_unchanged)
     x, reading = open_graph(x, semiring, reading)
     if is_graph(x) or reading.lists_edges(x):
         network = as_network(x, semiring, **reading._asdict())

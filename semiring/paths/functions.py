@@ -28,7 +28,7 @@ from semiring.arrays.sparse import is_sparse, stored_entries
 from semiring.arrays.vertices import Vertices, ordered_names
 from semiring.arrays.zero_conventions import warn_of_percentages
 from semiring.closures import closure, closure_with_predecessors
-from semiring.closures.explanation import Explanation
+from semiring.closures.explain import Explanation
 from semiring.errors import AlgebraError, DeviceError, DivergenceError, DomainError, NegativeCycleError, ShapeError
 from semiring.io.files import names_file
 from semiring.io.inputs import Reading, convert_input, open_graph, return_unchanged

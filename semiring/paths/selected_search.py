@@ -31,8 +31,7 @@ from semiring.algorithms.schedule import (
 )
 from semiring.arrays.encoding import decode, encode, has_inner_zero, round_to_dtype
 from semiring.arrays.memory import demand_memory, free_memory
-from semiring.closures.costs import CostEstimate
-from semiring.closures.explanation import Explanation
+from semiring.closures.explain import Explanation
 from semiring.errors import AlgebraError, DivergenceError, NegativeCycleError, NoPathError
 from semiring.kernels.engine import make_plan
 from semiring.namespaces import array_namespace
@@ -299,7 +298,7 @@ class _SelectedSearch:
         """
         p, q = self.rows.size, self.columns.size
         n, m, size = self.n, self.edges.values.size, self.edges.values.dtype.itemsize
-        costs = CostEstimate({} if self.graph is None else {"johnson": search_operations(n, m, min(p, q))})
+        costs = {} if self.graph is None else {"johnson": search_operations(n, m, min(p, q))}
         needed, free = n * n * (2 * size + 4), free_memory()
         if free is None or needed < free:
             costs["dense"] = dense_operations(n, size)
@@ -320,9 +319,10 @@ class _SelectedSearch:
                 "no sparse method supports these weights: name fewer vertices",
             )
             costs["dense"] = 0.0
-        self.explanation.predict({**costs, "dense": dense_operations(n, size)})
-        self.explanation.note(f"{costs.cheapest} has the lowest predicted cost: {costs}")
-        return costs.cheapest
+        self.explanation.costs = {**costs, "dense": dense_operations(n, size)}
+        cheapest = min(costs, key=costs.__getitem__)
+        self.explanation.note(f"{cheapest} has the lowest predicted cost")
+        return cheapest
 
     # ------------------------------------------------------------------------------------------------ the methods
 

@@ -15,7 +15,7 @@ from semiring.arrays.folds import farthest_entries
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.parts import to_host_array
 from semiring.arrays.vertices import Vertices
-from semiring.closures.explanation import Explanation
+from semiring.closures.explain import Explanation
 from semiring.errors import DeviceError, MissingExtraError, NoPathError, ShapeError, VertexError
 from semiring.io.network import Network
 from semiring.paths.result import Paths

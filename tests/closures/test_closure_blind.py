@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from importlib import import_module
 from itertools import product
 from types import SimpleNamespace
 
@@ -17,7 +16,7 @@ from strips import rounding_matrix
 from tiers import each_value, full, quick
 
 import semiring as sr
-from semiring.algorithms.methods import Method, matrix_methods, method_named
+from semiring.algorithms.methods import matrix_methods, method_named
 from semiring.algorithms.ordered_integers import has_min_and_max
 from semiring.algorithms.predecessors import nearest_tree
 from semiring.algorithms.schedule import BLOCKED, schedule_for
@@ -113,9 +112,8 @@ def test_negative_cycles_and_divergence(rng):
 
 
 def test_every_call_scans_the_graph_of_its_matrix(monkeypatch, rng):
-    """Calls of one kind share a plan, which holds no graph, because matrices of one kind differ in structure."""
-    steps = {name: import_module(f"semiring.closures.rules.{name}") for name in ("structure", "bottleneck")}
-    monkeypatch.setattr(steps["structure"], "_LEAST_ON_DEVICE", 23)
+    """Nothing that depends on entries is kept between calls."""
+    monkeypatch.setattr("semiring.closures.problem.LEAST_ON_DEVICE", 23)
     looked, known = [], {"symmetric": False}
 
     def look(A, none):
@@ -127,7 +125,7 @@ def test_every_call_scans_the_graph_of_its_matrix(monkeypatch, rng):
     )
     monkeypatch.setattr(StrictBackend, "capabilities", capabilities)
     closed = []
-    monkeypatch.setattr(steps["bottleneck"], "SPANNING_TREE", Method("tree", lambda _, A: closed.append(A)))
+    monkeypatch.setattr("semiring.algorithms.spanning_tree.spanning_tree", lambda engine, D, A: closed.append(A))
     A, few = rng.random((23, 23)), rng.random((22, 22))
     for given in (A, np.asfortranarray(A)[::1], A):  # the second has no adjacent rows
         looked.clear()
@@ -162,13 +160,13 @@ def test_float16_is_closed_in_float32_and_rounded_once(monkeypatch, rng):
             for _ in range(2):  # a plan that both calls could share
                 check(given, out, name)
         found, why = closure(on_device(A), name, compute_dtype="float16", explain=True)
-        assert why.chain[-1].why.endswith("closes 71 × 71 float16, cuda")
+        assert why.answers[-1].why.endswith("closes 71 × 71 float16, cuda")
         np.testing.assert_array_equal(closure(on_device(A), name, compute_dtype=np.float16).get(), found.get())
         np.testing.assert_allclose(found.get(), expected, rtol=71 * 2.0**-11)
         assert (found.get() != expected).any()
     A = rounding_matrix(rng, 71, "max_min", "float16")
     found, why = closure(on_device(A), "max_min", explain=True)
-    assert why.chain[-1].why.endswith("closes 71 × 71 float16, cuda")
+    assert why.answers[-1].why.endswith("closes 71 × 71 float16, cuda")
     check(A, found.get(), "max_min")
     for given in (A.astype(np.float32), np.zeros((71, 71), np.int16)):
         with pytest.raises(DTypeError, match=f"compute_dtype is float16, and A is {given.dtype}"):

@@ -21,8 +21,8 @@ import tiers
 from strips import METHOD, least_memory, make_small, rounding_matrix, same_bits
 
 import semiring as sr
-from semiring.closures.call import Options
 from semiring.closures.distributed_closures import close_file
+from semiring.closures.problem import Options
 from semiring.closures.request import Request
 from semiring.distributed.thread_communicator import run_ranks
 from semiring.distributed.transports import StoppedError

@@ -14,10 +14,10 @@ import semiring as sr
 from semiring.algorithms import blocked_floyd_warshall as algorithm
 from semiring.algorithms import schedule
 from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
+from semiring.algorithms.components import _close_by_blocks
 from semiring.algorithms.progress import total_pairs
 from semiring.algorithms.undirected import undirected
-from semiring.closures import method_run
-from semiring.closures.rules.components import _close_by_blocks
+from semiring.closures import problem
 from semiring.graphs.strongly_connected import component_ranges, strong_components
 from semiring.kernels import get_backend
 from semiring.kernels.contract import Capabilities
@@ -174,7 +174,7 @@ def test_packed_bits(rng, n, width, order):
 def test_all_that_is_reported_is_all_there_was_to_do(rng, monkeypatch):
     A, seen = matrix(rng, "min_plus", 150), []
     expected = sr.closure(A)
-    monkeypatch.setattr(method_run, "backend_for", lambda *_: WithLanes(min))
+    monkeypatch.setattr(problem, "backend_for", lambda *_: WithLanes(min))
     D = sr.closure(A, method="blocked_floyd_warshall", progress=lambda done, total: seen.append((done, total)))
     np.testing.assert_array_equal(D, expected)
     assert seen[-1][0] == seen[-1][1]

@@ -13,7 +13,15 @@ import pytest
 
 import semiring as sr
 from semiring.algorithms import methods
-from semiring.algorithms.methods import METHODS, Method, method_named, register_method, unregister_method
+from semiring.algorithms.algorithm import Algorithm, Method
+from semiring.algorithms.methods import (
+    METHODS,
+    check_method,
+    method_named,
+    register_method,
+    takes_edges,
+    unregister_method,
+)
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.squaring import seed_diagonal
 from semiring.cli import main
@@ -26,7 +34,7 @@ PAPERS = [
     *("buluc_iterative", "rkleene_plain", "bertoldi_cuda_shared", "bertoldi_cuda"),
     *("bertoldi_openmp", "bertoldi_openmp_static", "row_broadcast"),
 ]
-BUILT_IN = ["rkleene", "blocked_floyd_warshall", "floyd_warshall", "squaring", "staged", *PAPERS, "johnson"]
+BUILT_IN = ["rkleene", "blocked_floyd_warshall", "floyd_warshall", "squaring", "staged", *PAPERS, "dense", "johnson"]
 #: Those that close only matrices of graphs with some structure.
 STRUCTURAL = [
     *("components", "undirected", "spanning_tree", "breadth_first_search", "supernodal", "purdom", "triangular"),
@@ -69,17 +77,17 @@ def test_the_table():
     assert len(METHODS) == 1 + len(BUILT_IN) + len(STRUCTURAL)
     assert repr(METHODS) == repr(("auto", *BUILT_IN, *STRUCTURAL))
     for method in map(method_named, [*BUILT_IN, *STRUCTURAL]):
-        assert all((method.source, method.semirings, method.dtypes, method.devices, method.cost)), method.name
-        assert bool(method.structure) == (method.name in STRUCTURAL)
+        assert all((method.source, method.semirings, method.dtypes, method.devices, method.complexity)), method.name
+        assert bool(method.requires) == (method.name in STRUCTURAL)
     assert "auto" in METHODS
     assert "magic" not in METHODS
     assert 3 not in METHODS
     assert [] not in METHODS  # what cannot be hashed
     traits = {name: method_named(name) for name in BUILT_IN}
     assert [name for name in BUILT_IN if traits[name].recorded] == BUILT_IN[:2]
-    assert [name for name in BUILT_IN if "bits" in traits[name].storages] == [*BUILT_IN[:2], "squaring"]
+    assert [name for name in BUILT_IN if "bits" in traits[name].storages] == [*BUILT_IN[:2], "squaring", "dense"]
     assert [name for name in BUILT_IN if traits[name].needs] == ["staged", *PAPERS[:-1]]
-    assert [name for name in BUILT_IN if traits[name].takes == "edges"] == ["johnson"]
+    assert [name for name in METHODS if takes_edges(name)] == ["johnson"]
 
 
 @pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")
@@ -97,7 +105,7 @@ def test_a_method_of_ones_own_closes_whatever_closure_takes(register_temporarily
     _, said = sr.closure(out, method="series", out=out, progress=lambda *step: steps.append(step), explain=True)
     np.testing.assert_array_equal(out, sr.closure(graph))
     assert said.method == "series"
-    assert steps[-1] == (39 * 40**3,) * 2
+    assert steps[-1] == (40**3,) * 2
     edges = sr.pack(np.isfinite(graph))
     assert sr.closure(edges, "boolean", method="series") == sr.closure(edges, "boolean")
 
@@ -174,7 +182,6 @@ def test_devices_are_a_tuple_of_names(devices):
         ("mine", series, {"storages": ()}, r"storages=\(\): give a tuple of 'elements', 'bits'"),
         ("mine", series, {"needs": ("wings",)}, "give a tuple of optional operations .* such as 'close'"),
         ("mine", series, {"needs": "relax"}, "give a tuple of optional operations"),
-        ("mine", series, {"takes": "files"}, "'matrix' or 'edges'"),
         ("mine", series, {"pairs": 5}, "pairs=5"),
         ("mine", series, {"needs": ("relax",)}, r"pairs=None: give a function pairs\(n, width\)"),
     ],
@@ -215,7 +222,7 @@ def test_what_the_backend_lacks_is_named(register_temporarily, graph):
         sr.closure(sr.pack(before < 5), "boolean", method="staged")
     kernels = SimpleNamespace(relax=series, find_tree=series)
     able = SimpleNamespace(name="able", capabilities=Capabilities(passes=kernels, paths=kernels))
-    assert method_named("sweeps").check(able, "elements") is None
+    assert check_method("sweeps", able, "elements") is None
 
 
 def test_a_storage_that_is_not_taken_is_named(register_temporarily):
@@ -255,33 +262,42 @@ def test_edges_are_not_closed_with_predecessors(graph):
         sr.shortest_paths(graph, method="johnson")
 
 
-@pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")
-def test_a_method_that_takes_edges(register_temporarily, graph):
-    taken = []
+class Diagonal(Algorithm):
+    """Matrices of loops alone, which it closes in n steps: an algorithm of a user, which competes with the others."""
 
-    def mine(edges, h, out, *, reflexive, progress):
-        taken.append(edges.n)
-        method_named("johnson").close(edges, h, out, reflexive=reflexive, progress=progress)
+    name, complexity, source = "diagonal", "O(n)", "a test"
 
-    register_temporarily("mine", mine, takes="edges")
-    from scipy.sparse import coo_array
+    def reason_against(self, p):
+        return None if (np.asarray(p.facts.A)[~np.eye(p.n, dtype=bool)] == p.facts.none).all() else "edges"
 
-    heads = np.nonzero(np.isfinite(graph))
-    stored = coo_array((graph[heads], heads), shape=graph.shape)
-    for A in (graph, stored):
-        closed, said = sr.closure(A, method="mine", explain=True)
-        np.testing.assert_array_equal(closed, sr.closure(graph, method="johnson"))
-        assert said.method == "mine"
-    assert taken == [40, 40]
-    with pytest.raises(AlgebraError, match="mine runs Dijkstra"):
-        sr.closure(graph, "max_min", method="mine")
+    def cost(self, p):
+        return float(p.n)
+
+    def run(self, p, engine, D, entries):
+        np.fill_diagonal(D, p.semiring.one_for(D.dtype))
+        return D
+
+
+def test_an_algorithm_of_ones_own_competes(register_temporarily, graph):
+    register_temporarily("diagonal", Diagonal())
+    loops = np.where(np.eye(40, dtype=bool), 3.0, np.inf)
+    closed, said = sr.closure(loops, explain=True)
+    assert said.method == "diagonal"
+    assert "diagonal" in str(said)
+    assert said.costs["diagonal"] == 40
+    np.testing.assert_array_equal(closed, sr.closure(loops, method="rkleene"))
+    assert sr.closure(graph, explain=True)[1].method != "diagonal"
+    with pytest.raises(AlgebraError, match=r"diagonal closes other matrices, and does not close this matrix: edges\."):
+        sr.closure(graph, method="diagonal")
+    with pytest.raises(MethodError, match="an Algorithm has its own traits and name"):
+        register_method("other", Diagonal())
 
 
 @pytest.fixture
 def methods_package(monkeypatch, tmp_path):
     """Install a package that names three methods: one right, one that is no function, one that is missing."""
     (tmp_path / "others_methods.py").write_text(
-        "from semiring.algorithms.methods import Method\n"
+        "from semiring.algorithms.algorithm import Method\n"
         "from semiring.algorithms.rkleene import rkleene\n\n\n"
         "def function(engine, A):\n    rkleene(engine, A)\n\n\n"
         "method = Method('whatever', rkleene, recorded=True)\n"
@@ -361,7 +377,7 @@ def test_a_method_that_needs_structure_closes_what_has_it_and_says_why_not(rng, 
         np.testing.assert_array_equal(
             D, sr.closure(A, name, method="floyd_warshall" if name != "boolean" else "rkleene")
         )
-        assert any(link.applies and method.split("_")[0] in (link.step + link.why + why.method) for link in why.chain)
+        assert any(link.applies and method.split("_")[0] in (link.name + link.why + why.method) for link in why.answers)
     name, A = refused
     before = A.copy()
     with pytest.raises(AlgebraError, match=rf"{method} closes .*, and does not close this matrix: "):

@@ -247,7 +247,7 @@ def test_long_paths_widen(dtype):
         for j in range(n):
             assert D[i, j] == (none if j < i else (j - i) * step), (i, j)
     _, explanation = closure(A, explain=True)
-    assert "computed in" in str(explanation)
+    assert "closed again in" in str(explanation)
     with pytest.raises(sr.errors.IntegerOverflowError, match="int"):
         closure(A, out=A)  # in place the input is gone
     A = np.full((12, 12), none, dtype)

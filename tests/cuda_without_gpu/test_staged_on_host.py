@@ -269,7 +269,7 @@ def test_the_plain_product(name, dtype, rng):
 def test_launches_are_those_that_the_registry_says():
     """The cost of a method of a paper names its launches, for any n."""
     for name in METHODS:
-        (text,) = re.findall(r"in (.*) launches", method_named(name).cost)
+        (text,) = re.findall(r"in (.*) launches", method_named(name).complexity)
         for n in (33, 256, 1000):
             stages = -(-n // 32)
             expected = {

@@ -82,7 +82,7 @@ def closures() -> None:
 def components() -> None:
     """Close graphs by lists of edges and by sweeps, with a block upper triangular elimination and a filled
     component."""
-    step = import_module("semiring.closures.rules.reachability")
+    step = import_module("semiring.algorithms.triangular")
     for few in (64, 0):
         with (
             patch.object(step, "_LEAST", 1),

@@ -253,7 +253,7 @@ def test_closures_by_components(n, few_edges, monkeypatch, rng):
 
     from semiring.algorithms import triangular
 
-    monkeypatch.setattr(import_module("semiring.closures.rules.reachability"), "_LEAST", 1)
+    monkeypatch.setattr(import_module("semiring.algorithms.triangular"), "_LEAST", 1)
     monkeypatch.setattr(triangular, "_FEW", few_edges)
     monkeypatch.setattr(triangular, "_LISTED", 1)
     monkeypatch.setattr(triangular, "_SWEEPS", 1.0)
@@ -274,7 +274,7 @@ def test_closures_by_components(n, few_edges, monkeypatch, rng):
 
 
 def test_what_a_look_finds_is_told(monkeypatch):
-    monkeypatch.setattr(import_module("semiring.closures.rules.reachability"), "_LEAST", 1)
+    monkeypatch.setattr(import_module("semiring.algorithms.triangular"), "_LEAST", 1)
     given = pack(np.eye(300, k=1, dtype=bool)).to_device()
     found, why = sr.closure(given, "boolean", explain=True)
     np.testing.assert_array_equal(found.to_host().unpack(), np.triu(np.ones((300, 300), bool)))

@@ -134,7 +134,7 @@ def test_a_closure_of_a_file_is_a_network(roads, tmp_path):
     found, explanation = sr.closure(roads, weight="km", explain=True)
     assert (found.names, found.title, found.unit) == (("Ulm", "Kiel", "Jena"), "roads", "km")
     assert found.matrix.tolist() == [[0, 7, 11], [INF, 0, 4], [INF, INF, 0]]
-    assert "vertices have names" in str(explanation.chain)
+    assert "vertices have names" in str(explanation.answers)
     out = np.empty((3, 3))
     assert sr.closure(str(roads), weight="km", out=out) is out
     assert np.array_equal(out, found.matrix)

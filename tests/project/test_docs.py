@@ -162,8 +162,8 @@ def test_the_table_of_methods_is_the_registry():
         if name != "auto":
             method = method_named(name)
             dtypes = f"{method.dtypes}{'; packed bits' if 'bits' in method.storages else ''}"
-            cells = [f"`{name}`", method.source, method.structure, method.semirings, dtypes]
-            cells += [", ".join(devices[each] for each in method.devices), method.cost]
+            cells = [f"`{name}`", method.source, method.requires, method.semirings, dtypes]
+            cells += [", ".join(devices[each] for each in method.devices), method.complexity]
             row = f"| {' | '.join(cells)} |".replace("|  |", "| |")
             assert f"\n{row}\n" in page, f"docs/costs.md lacks the row\n{row}"
 

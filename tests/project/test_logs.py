@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from semiring import closure
-from semiring.closures.planner import forget_plans
 from semiring.kernels.cuda.product import cubins
 from semiring.kernels.cuda.product.specification import Fold, Product, Search, WordFormat
 from semiring.logs import Compilation, log_choice, logger
@@ -83,23 +82,20 @@ def test_a_compilation_begins_and_ends(caplog):
 
 
 def test_a_choice_says_why(caplog):
-    with caplog.at_level(logging.INFO, "semiring"):
+    with caplog.at_level(logging.DEBUG, "semiring"):
         log_choice("closure of 300 × 300 float32", "rkleene", "it was measured fastest")
     assert caplog.messages == ["closure of 300 × 300 float32: rkleene, because it was measured fastest"]
 
 
 @pytest.mark.parametrize("n", [40, 300])
-def test_a_new_plan_of_a_closure_is_logged_once(caplog, rng, n):
+def test_the_choice_of_a_closure_is_logged(caplog, rng, n):
     A = rng.random((n, n), np.float32)
-    forget_plans()
-    with caplog.at_level(logging.INFO, "semiring"):
+    with caplog.at_level(logging.DEBUG, "semiring"):
         _, explanation = closure(A, explain=True)
-        closure(A, explain=True)
         closure(A)
     lines = [message for message in caplog.messages if message.startswith("closure of")]
-    choice = f"closure of {n} × {n} float32 in min_plus: {explanation.method}, because "
-    assert [line.partition(", because ")[0] + ", because " for line in lines] == [choice]
-    assert lines[0].removeprefix(choice).split("; ")[0] in explanation.reasons
+    choice = f"closure of {n} × {n} float32 in min_plus: {explanation.method}, because {explanation.reasons[0]}"
+    assert lines == [choice] * (1 if n == 40 else 2)  # few vertices go straight to the kernel
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing import Any
 import semiring as sr
-from semiring.closures.explanation import Explanation
+from semiring.closures.explain import Explanation
 from semiring.linalg.contraction.plans import ContractionPlan
 from semiring.linalg.product_explanation import ProductExplanation
 from semiring.sparse.factor_explanation import FactorExplanation

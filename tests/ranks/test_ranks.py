@@ -16,7 +16,7 @@ import semiring as sr
 from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
 from semiring.algorithms.papers.bertoldi import close_rows
 from semiring.closures import distributed_closures
-from semiring.closures.call import Options
+from semiring.closures.problem import Options
 from semiring.closures.request import Request
 from semiring.distributed import gpu_transports
 from semiring.distributed.closing import close_tiles, multiply_tiles

@@ -8,8 +8,8 @@ import numpy as np
 
 import semiring as sr
 from semiring.algorithms import schedule
-from semiring.closures.call import Options
 from semiring.closures.distributed_closures import close_distributed
+from semiring.closures.problem import Options
 from semiring.closures.request import Request
 from semiring.distributed.grid import Grid, grid_shape
 from semiring.distributed.thread_communicator import run_ranks

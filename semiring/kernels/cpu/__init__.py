@@ -81,13 +81,7 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
         elif plan.storage == "bits":
             (bit_matrices.multiply_add if accumulate else bit_matrices.multiply)(plan, C, A, B)
         elif A.shape[1]:
-            kernels = kernels_for(plan)
-            if kernels.first_calls.remaining_seconds and kernels.first_calls.product(plan, C, A, B, accumulate):
-                return
-            if 1 in C.shape and kernels.vector_product(C, A, B, accumulate, plan.threads):
-                return
-            if C.size:
-                kernels.product(C, A, B, _NO_MARKS, accumulate, 0, 0, plan.threads, in_place=C is B)
+            _product(plan, C, A, B, accumulate)
         elif not accumulate:
             C[...] = plan.zero
 
@@ -281,3 +275,13 @@ def _apply_to_copy(operation: Callable[..., None], plan: KernelPlan, A: Array, *
     contiguous = np.array(A, order="C")  # always a copy: NumPy takes a 1 x 1 array for contiguous with any strides
     operation(plan, contiguous, *arguments)
     A[...] = contiguous
+
+
+def _product(plan: KernelPlan, C: Array, A: Array, B: Array, accumulate: int) -> None:
+    kernels = kernels_for(plan)
+    if kernels.first_calls.remaining_seconds and kernels.first_calls.product(plan, C, A, B, accumulate):
+        return
+    if 1 in C.shape and kernels.vector_product(C, A, B, accumulate, plan.threads):
+        return
+    if C.size:
+        kernels.product(C, A, B, _NO_MARKS, accumulate, 0, 0, plan.threads, in_place=C is B)

@@ -143,8 +143,8 @@ class Kernels:
         B[k, j] is 0̄ for k > j + ``b_subdiagonals``. `FULL` means that no entry is known to be 0̄.
         """
         speed, depth = self.speed, self.speed.depth
-        is_large = C.size * A.shape[1] >= speed.parallel_pairs  # tested first, because it takes half the time
-        if is_large and not in_place and (A.strides[1] != self.size or B.strides[1] != self.size):
+        is_strided = A.strides[1] != self.size or B.strides[1] != self.size
+        if is_strided and not in_place and C.size * A.shape[1] >= speed.parallel_pairs:
             self._product_of_copies(C, A, B, P, accumulate, chunk, k0, threads, a_subdiagonals, b_subdiagonals)
             return
         if in_place:

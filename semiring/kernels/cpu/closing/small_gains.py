@@ -1,7 +1,7 @@
 """Close small matrices whose weights gain, below 0 in min-plus or above 1 in max-times, under potentials in one loop.
 
 The results are bitwise identical to those of the rules `signs`, ``reweighted``, ``scaled`` and ``integers``
-(`semiring.closures.rules`) for larger matrices.
+(`semiring.closures.encodings`) for larger matrices.
 
 * Floats of min-plus and max-plus: the strong components in the same order, each under the potentials of one elimination
   in float64. Potentials are valid if the elimination succeeds and they drown no weight

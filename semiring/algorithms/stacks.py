@@ -1,0 +1,191 @@
+"""Close stacks of matrices together by one call of the backend, or one by one; and few vertices whose weights gain.
+
+Together they are encoded as one matrix with one more axis. This needs A*, not A⁺, and an idempotent ⊕. In min-plus it
+needs weights ≥ 0, and sums of integers within half their range. Matrices that are large enough to use the whole machine
+are closed one by one. The result of one matrix never depends on another matrix, with one exception: if the call must
+not wait for the signs, one weight below 0 makes all results NaN.
+
+Weights that gain are below 0 in min-plus, or above 1 in max-times. For few vertices potentials and factors would take
+longer than the n³ pairs, so one loop of the backend finds them and closes the matrix.
+
+Cost: count · n³ pairs. The results are bitwise identical to those of separate calls, and to those of larger matrices
+(`semiring.kernels.contract.ClosureKernels`).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from semiring.algorithms.algorithm import AUTO, Algorithm, Circumstances
+from semiring.algorithms.potentials.small_matrices import SMALL
+from semiring.algorithms.schedule import schedule_for
+from semiring.algorithms.stars import add_matrix_index
+from semiring.arrays.operands import has_adjacent_elements
+from semiring.errors import SemiringError
+from semiring.kernels import backend_for
+from semiring.kernels.engine import Engine, make_plan
+from semiring.namespaces import Array
+
+if TYPE_CHECKING:
+    from semiring.closures.problem import Problem
+
+__all__ = ["OneByOne", "SmallLoop", "StackTogether"]
+
+
+class SmallLoop(Algorithm):
+    """Few vertices, and weights that gain: components, potentials and blocks in one compiled loop, also for a stack."""
+
+    name = "small_loop"
+    forms = ("elements",)
+    axes = (2, 3)
+    is_encoded = False
+
+    def reason_by_options(self, c: Circumstances) -> str | None:
+        if c.on_device or c.several or c.method != AUTO:
+            return "only of matrices in the memory of the host, by any method"
+        return super().reason_by_options(c)
+
+    def reason_against(self, p: Problem) -> str | None:
+        facts = p.facts
+        if p.plus or p.predecessors is not None or p.progress is not None or facts.rounded_to is not None:
+            return "only A*, by any method"
+        if p.n > SMALL or 0 in facts.shape or (p.options.structure and p.circumstances.is_large):
+            return "too many vertices for one loop"
+        if facts.dtype not in (np.float32, np.float64) and facts.dtype.kind != "i":
+            return "no numbers that gain"
+        if p.is_stack:
+            stacked = p.backend.capabilities.provides("close_stack") and p.semiring.idempotent
+            if not stacked or not facts.may_scan or facts.sums_are_safe:
+                return "no weight of the stack gains"
+        elif not facts.weights_gain:
+            return "no weight gains"
+        return None if facts.small_loop is not None else "the weights take more care than one loop"
+
+    def cost(self, p: Problem) -> float:
+        return 0.0
+
+    def run(self, p: Problem, engine: Engine, D: Array, entries: Array) -> Array:
+        flat = D.reshape(-1, p.n, p.n)
+        p.facts.small_loop(flat)
+        if not np.may_share_memory(flat, D):  # strides that allow no view
+            D[...] = flat.reshape(D.shape)
+        return D
+
+    def describe(self, p: Problem) -> str:
+        if p.is_stack:
+            return "small matrices with weights that gain: potentials for all, then closed by one launch"
+        return "few vertices, and weights that gain: components, potentials and blocks in one loop"
+
+
+def find_small_loop(operand: Array, semiring: Any, threads: int) -> Any:
+    """Scan the matrices, and return the backend's loop ``loop(out)``; None if a matrix needs a larger algorithm."""
+    n = operand.shape[-1]
+    closures = backend_for(operand, semiring, operand.dtype).capabilities.closures
+    plan = make_plan(semiring, operand.dtype, threads=threads)
+    if closures is None or n > closures.gaining_rows(plan):
+        return None
+    flat = operand.reshape(-1, n, n)
+    scan = closures.survey_gaining(plan, flat)
+    return None if scan is None else partial(closures.close_gaining, plan, flat, scan)
+
+
+class StackTogether(Algorithm):
+    """All matrices of a stack by one call of the backend."""
+
+    name = "stack_together"
+    forms = ("elements",)
+    axes = (3,)
+
+    def reason_against(self, p: Problem) -> str | None:
+        facts, backend = p.facts, p.backend
+        if 0 in facts.shape:
+            return "there is nothing to close"
+        if p.plus:
+            return "A⁺ of each matrix needs its own A*"
+        if p.progress is not None:
+            return "progress is reported for each matrix"
+        if not backend.capabilities.provides("close_stack") or not p.semiring.idempotent:
+            return "the backend closes one matrix at a time"
+        if facts.may_scan and not facts.sums_are_safe:
+            return "the weights of each matrix need a validation of their own"
+        return None if _is_small(p) or _are_many(p) else "each matrix is large enough to use the whole machine"
+
+    def cost(self, p: Problem) -> float:
+        return 0.0
+
+    def run(self, p: Problem, engine: Engine, D: Array, entries: Array) -> Array:
+        closures: Any = engine.capabilities.closures
+        closures.close_stack(engine.plan, D)
+        return D
+
+    def describe(self, p: Problem) -> str:
+        if _is_small(p):
+            return "small matrices: closed side by side by one launch"
+        least = schedule_for(p.backend.name, p.facts.dtype).min_stack(p.n)
+        return f"{least} or more matrices of this size: closed together, pivot by pivot"
+
+
+def _is_small(p: Problem) -> bool:
+    """Return whether the backend closes matrices of this size side by side, whatever their number."""
+    closures: Any = p.backend.capabilities.closures
+    return bool(p.n <= closures.stack_rows(p.kernel_plan))
+
+
+def _are_many(p: Problem) -> bool:
+    return bool(p.facts.shape[0] >= schedule_for(p.backend.name, p.facts.dtype).min_stack(p.n))
+
+
+class OneByOne(Algorithm):
+    """The matrices of a stack one by one, as problems of their own."""
+
+    name = "one_by_one"
+    forms = ("elements",)
+    axes = (3,)
+    divides = gives_plus = True
+    is_encoded = False
+
+    def cost(self, p: Problem) -> float:
+        return float(p.facts.shape[0]) * p.dense_cost
+
+    def run(self, p: Problem, engine: Engine, D: Array, entries: Array) -> Array:
+        """Close each matrix. Unless one scan has validated all, each is chosen before the first one is written."""
+        facts = p.facts
+        is_validated = not facts.may_scan or facts.sums_are_safe
+        parts = [_matrix(p, number, is_validated, D[number]) for number in range(facts.shape[0])]
+        closings: list[Any] = [part.close for part in parts]
+        if not is_validated:
+            closings = [_with_index(p, number, part.choose).run for number, part in enumerate(parts)]
+        for number, (part, close) in enumerate(zip(parts, closings, strict=True)):
+            _with_index(p, number, close, D[number].T if part.facts.is_transposed else D[number])
+        return D
+
+    def describe(self, p: Problem) -> str:
+        return "one matrix after the other"
+
+
+def _with_index(p: Problem, number: int, function: Any, *arguments: Any) -> Any:
+    """Call a function, and add the index of the matrix to its error."""
+    try:
+        return function(*arguments)
+    except SemiringError as error:
+        raise add_matrix_index(error, np.unravel_index(number, p.stack)) from None
+
+
+def _matrix(p: Problem, number: int, is_validated: bool, out: Array) -> Problem:
+    """Return the problem of one matrix of the stack, closed as its transpose if the result has adjacent columns."""
+    facts = p.facts
+    A = facts.operand[number]
+    has_columns = not has_adjacent_elements(out) and has_adjacent_elements(out.T)
+    is_transposed = has_columns and p.semiring.commutative
+    report = p.progress and partial(_report_progress, p.progress, number, prod(facts.shape[:-2]))
+    known = {"scan": facts.scan} if is_validated else {}
+    return p.matrix_of_stack(A.T if is_transposed else A, known, is_transposed, progress=report, place=number)
+
+
+def _report_progress(progress: Any, position: int, count: int, done: int, total: int) -> None:
+    """Report the progress of one matrix as progress of the whole stack."""
+    progress(position * total + done, count * total)

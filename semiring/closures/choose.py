@@ -1,0 +1,243 @@
+"""Choose the cheapest algorithm for a problem.
+
+The candidates are asked in the order of their least costs, which need no scan. A candidate whose least cost exceeds the
+best cost so far is not asked, so its scans are not made. All answers together are the explanation.
+
+`choose` only reads, and raises every error of the entries. `semiring.closures.run` writes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from semiring.advice import option
+from semiring.algorithms.algorithm import AUTO, Algorithm, Circumstances, Method
+from semiring.algorithms.dense import Dense, dense_method_of
+from semiring.algorithms.methods import candidates_in_order, check_method, matrix_methods, method_named
+from semiring.algorithms.schedule import BLOCKED
+from semiring.arrays.operands import common_dtype
+from semiring.arrays.zero_conventions import warn_of_other_zeros, warn_of_other_zeros_on_device
+from semiring.closures.encodings import ENCODINGS, half_precision
+from semiring.closures.explain import Answer
+from semiring.closures.problem import Facts, Problem
+from semiring.closures.run import run
+from semiring.errors import AlgebraError, DeviceError, SemiringError
+from semiring.kernels import backend_for
+from semiring.logs import DEBUG, log_choice, logger
+from semiring.registrations import register_callback
+
+__all__ = ["Choice", "choose", "choose_with_warnings", "encode"]
+
+_NOT_ASKED = "not asked, because its least cost is higher"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The algorithm for a problem, with the problem as the algorithm closes it, and that of the caller.
+
+    ``choice.run(out)`` returns the closure, in ``out`` or in a new array; ``out`` may be the operand.
+    """
+
+    algorithm: Algorithm
+    problem: Problem
+    origin: Problem
+    answers: tuple[Answer, ...]  # of every encoding and candidate
+
+    run = run
+
+
+def choose(p: Problem) -> Choice:
+    """Return the cheapest algorithm for a problem. Raises the errors of the entries, and writes nothing.
+
+    Raises `AlgebraError` and `DeviceError` if the method that the caller named does not close the problem.
+    """
+    facts, origin = p.facts, p
+    answers: list[Answer] = []
+    if not facts.is_part and not facts.semiring.supports(facts.dtype):
+        common_dtype(facts.semiring, np.empty(0, facts.dtype))  # raises
+    if facts.storage == "elements" and (facts.dtype.itemsize == 2 or p.options.compute_dtype is not None):
+        p = _take(p, half_precision(p), half_precision, answers)
+        facts = p.facts
+    if p.options.method != AUTO:
+        _check_named_method(p)
+    if facts.may_scan and facts.storage == "elements":
+        _ = facts.signs  # raises `DomainError`
+    circumstances = p.circumstances
+    allowed, excluded = _candidates(circumstances)
+    if circumstances.is_large or facts.storage == "sparse":
+        allowed = tuple(sorted(allowed, key=lambda a: a.least_cost(p)))
+    best: tuple[float, Algorithm, Problem] | None = None
+    encoded: Problem | None = None
+    for a in allowed:
+        if best is not None and a.least_cost(p) >= best[0]:
+            answers.append(Answer("algorithm", a.name, _NOT_ASKED))
+            continue
+        if a.is_encoded and encoded is None:
+            encoded = encode(p, answers)
+        q = encoded if a.is_encoded and encoded is not None else p
+        if a.is_encoded and q.matrix.storage not in a.storages:
+            why: str | None = (
+                "the entries are no packed bits" if "bits" in a.storages else "the entries are packed bits"
+            )
+        else:
+            why = a.reason_against(q)
+        if why is not None:
+            answers.append(Answer("algorithm", a.name, why))
+            continue
+        cost = a.cost(q)
+        rank = 0.0 if a.name == p.options.method else cost
+        if best is None or rank < best[0]:
+            why = _late_reason(a, q)
+            best = (rank, a, q) if why is None else best
+        answers.append(Answer("algorithm", a.name, why or "", cost, why is None))
+    answers += excluded
+    if best is None:
+        return _choose_instead(p, origin, answers)
+    _, a, q = best
+    q = a.prepare(q)
+    if a.is_encoded and q.matrix.needs_binding:
+        _ = q.bound_matrix  # finds potentials, or raises
+    choice = Choice(a, q, origin, tuple(answers))
+    if logger().isEnabledFor(DEBUG) and not facts.is_part:
+        shape = " × ".join(map(str, facts.shape))
+        log_choice(f"closure of {shape} {facts.dtype} in {facts.semiring.name}", method_name(choice), a.describe(q))
+    return choice
+
+
+def method_name(choice: Choice) -> str:
+    """Return the name of the method that closes the matrix: for dense matrices that of the table of sizes."""
+    a = choice.algorithm
+    return dense_method_of(choice.problem).name if isinstance(a, Dense) else a.name
+
+
+def encode(p: Problem, answers: list[Any]) -> Problem:
+    """Return the problem under all encodings that apply, and add their answers."""
+    kind = p.facts.dtype.kind
+    for kinds, encoding in ENCODINGS:
+        if kind in kinds:
+            p = _take(p, encoding(p), encoding, answers)
+    return p
+
+
+def _take(p: Problem, result: Problem | str, encoding: Any, answers: list[Answer]) -> Problem:
+    if p.explanation is not None:
+        name, why, changes = encoding.__name__.replace("_", " "), result, False
+        if isinstance(result, Problem):
+            changes = result.matrix is not p.matrix or result.facts is not p.facts
+            why = "" if changes else "nothing to change"
+        answers.append(Answer("encoding", name, str(why), None, changes))
+    return p if isinstance(result, str) else result
+
+
+def _late_reason(a: Algorithm, p: Problem) -> str | None:
+    """Return why an algorithm that would be chosen does not close a problem after all."""
+    if not (a.is_encoded and p.is_shifted) or a.divides:
+        return a.late_reason(p)
+    if not p.facts.is_strongly_connected:
+        return "each strong component needs potentials of its own"
+    return "the weights need exact potentials" if p.facts.needs_exact_potentials else None
+
+
+@register_callback
+def _forget_candidates() -> None:
+    """Forget the candidates after a method was registered or removed."""
+    _candidates.cache_clear()
+
+
+@lru_cache(maxsize=1024)
+def _candidates(c: Circumstances) -> tuple[tuple[Algorithm, ...], tuple[Answer, ...]]:
+    """Return the candidates that the circumstances allow, and the answers of the others."""
+    reasons = [(a, a.reason_by_options(c)) for a in candidates_in_order(c.method)]
+    allowed = tuple(a for a, why in reasons if why is None)
+    return allowed, tuple(Answer("algorithm", a.name, why) for a, why in reasons if why is not None)
+
+
+# ------------------------------------------------------------------------------------------------------ named methods
+
+
+def _check_named_method(p: Problem) -> None:
+    """Raise `AlgebraError` or `DeviceError` if the named method closes no matrix of this form, before any scan."""
+    facts, name = p.facts, p.options.method
+    if facts.is_part:
+        return
+    if facts.devices and name != BLOCKED:
+        raise AlgebraError(f"{name} does not run on several GPUs: use {BLOCKED}, or one of them")
+    method, storage = method_named(name), "bits" if facts.storage == "bits" else "elements"
+    backend = backend_for(facts.memory, facts.semiring, facts.dtype, storage)
+    if isinstance(method, Method) or (method.reads_edges and storage == "bits"):
+        check_method(name, backend, storage)
+    elif method.reads_edges:
+        if not facts.is_tropical or facts.dtype not in (np.float32, np.float64):
+            raise AlgebraError(
+                f"{name} runs Dijkstra's algorithm, which needs weights of min_plus or max_plus in float32 or float64. "
+                f"For {facts.semiring.name} on {facts.dtype}, pass {_list_alternatives(p, backend, storage)}"
+            )
+        if backend.name == "cuda":
+            raise DeviceError(
+                f"{name} runs on the CPU, and the matrix is on a GPU: copy the matrix to the host, or use rkleene"
+            )
+
+
+def _list_alternatives(p: Problem, backend: Any, storage: str) -> str:
+    """Return the options with the methods that close such a matrix, as a list in words."""
+    names, semiring = [AUTO], p.semiring
+    for name in matrix_methods():
+        squares = name != "squaring" or (semiring.idempotent and (semiring.selective or semiring.absorptive))
+        try:
+            check_method(name, backend, storage) if name != AUTO else None
+        except (AlgebraError, DeviceError):
+            continue
+        if squares and name != AUTO:
+            names.append(name)
+    return f"{option('method', names[0])}, {', '.join(names[1:-1])} or {names[-1]}"
+
+
+def _choose_instead(p: Problem, origin: Problem, answers: list[Answer]) -> Choice:
+    """Choose by the fallback of the named method. Raises `AlgebraError` if it has none."""
+    name = p.options.method
+    method, facts = method_named(name), p.facts
+    why = next((answer.why for answer in answers if answer.name == name), "it closes no matrix of this form")
+    fallback = method.fallbacks.get(why)
+    if fallback is None:
+        raise AlgebraError(
+            f"{name} closes {method.requires or 'other matrices'}, and does not close this matrix: {why}. Use "
+            f"{option('method', AUTO)}, or another method"
+        )
+    p.note(f"{why}: closed by {option('method', fallback)}")
+    operand = facts.A if facts.storage == "sparse" else facts.operand
+    options = facts.options._replace(method=fallback)
+    other = Facts(operand, options, rounded_to=facts.rounded_to, is_transposed=facts.is_transposed)
+    return replace(choose(p.with_facts(other)), origin=origin)
+
+
+# ----------------------------------------------------------------------------------------------------------- warnings
+
+
+def choose_with_warnings(p: Problem) -> Choice:
+    """Choose, and warn if edges look like the "no edge" of another convention, also where they cause an error."""
+    warns = p.options.check and p.facts.storage != "bits"
+    try:
+        choice = choose(p)
+    except SemiringError:
+        if warns:  # the warning may name the cause of the error
+            _warn_of_zeros(p.facts)
+        raise
+    if warns:
+        _warn_of_zeros(p.facts if choice.problem.rounded_result is None else choice.problem.facts)
+    return choice
+
+
+def _warn_of_zeros(facts: Facts) -> None:
+    found = facts.__dict__
+    if facts.storage == "sparse":
+        if "A" in found:  # the edges have become a matrix
+            warn_of_other_zeros(facts.A, facts.semiring)
+    elif facts.on_device:
+        if "scan" in found:
+            warn_of_other_zeros_on_device(facts.operand, facts.semiring, facts.scan)
+    elif not (found.get("least_weight") or 0) > 0 or facts.n == 3:  # or three rows that may list edges
+        warn_of_other_zeros(facts.operand, facts.semiring)
