@@ -174,7 +174,8 @@ def cycle_ratio(
         The weights, as in `cycle_mean`. The semiring is min_plus (the least ratio) or max_plus (the greatest).
     T : array_like or sparse matrix, shape (n, n)
         The time of each edge of A, at least 0 and above 0 on every cycle; the order of the vertices is that of A.
-        A sparse matrix has time 0 where it stores nothing.
+        A sparse matrix has time 0 where it stores nothing. For the attribute "time" of a graph pass
+        ``as_network(graph, weight="time").matrix``.
     semiring : Semiring or str, optional
         min_plus or max_plus, by default that of a `Network`, else min-plus.
     exact : bool, default False
