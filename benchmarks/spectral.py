@@ -34,30 +34,45 @@ def sparse(options: argparse.Namespace) -> Table:
 
 
 def dense(options: argparse.Namespace) -> Table:
-    """Measure an eigenvector of a dense matrix beside its closure."""
-    n = options.size
+    """Measure eigenvectors of dense matrices beside their closures."""
+    n, rng = options.size, np.random.default_rng(0)
+    floats, whole = rng.random((n, n)), random_matrix(n, np.float64) + 1
+    planted, reducible = floats + 1, floats.copy()
+    cycle = rng.permutation(n)[: max(1, n // 40)]
+    planted[cycle, np.roll(cycle, -1)] = 0.5
+    reducible[n // 2 :, : n // 2] = np.inf
+    kinds = {
+        "floats": floats,
+        "whole numbers": whole,
+        "int64": whole.astype(np.int64),
+        "one long critical cycle": planted,
+        "two components, floats": reducible,
+        "two components, whole": np.where(reducible < np.inf, whole, np.inf),
+    }
     rows: list[list[Any]] = []
-    whole = random_matrix(n, np.float64) + 1
-    for name, A in (("whole numbers", whole), ("floats", np.random.default_rng(0).random((n, n)))):
+    for name, A in kinds.items():
         closed = ours(f"closure, {name}", lambda: sr.closure(A, check=False))  # noqa: B023
         mean = ours(f"cycle_mean, dense {name}", lambda: sr.spectral.cycle_mean(A, check=False))  # noqa: B023
         both = ours(f"eigen, {name}", lambda: sr.spectral.eigen(A, check=False))  # noqa: B023
         rows.append([name, n, *map(format_seconds, (closed, mean, both)), f"{both / closed:.2f}"])
     columns = ["weights", "n", "closure", "cycle_mean", "eigen", "eigen / closure"]
-    return Table("Eigenvector of a dense matrix, float64", columns, rows)
+    return Table("Eigenvectors of dense matrices, min_plus", columns, rows)
 
 
 def residuals(options: argparse.Namespace) -> Table:
     """Measure residuation beside the product of the same matrices."""
     n = options.size
     rows: list[list[Any]] = []
-    for dtype in ("float32", "float64"):
+    for dtype, empty in (("float32", 0.0), ("float64", 0.0), ("int32", 0.0), ("float32", 0.3), ("float64", 0.3)):
         A, B = (random_matrix(n, np.dtype(dtype), seed=seed) - 500 for seed in (0, 1))  # both signs
-        product = ours(f"product, {dtype}", lambda: sr.matmul(A, B, "max_plus"))  # noqa: B023
-        residual = ours(f"residuate, {dtype}", lambda: sr.spectral.residuate(A, B, "max_plus"))  # noqa: B023
-        rows.append([dtype, n, *map(format_seconds, (product, residual)), f"{residual / product:.2f}"])
-    columns = ["dtype", "n", "product", "residuate", "residuate / product"]
-    return Table("Residuation beside the product", columns, rows)
+        if empty:
+            A[np.random.default_rng(0).random((n, n)) < empty] = -np.inf
+        product = ours(f"product, {dtype}, {empty}", lambda: sr.matmul(A, B, "max_plus"))  # noqa: B023
+        residual = ours(f"residuate, {dtype}, {empty}", lambda: sr.spectral.residuate(A, B, "max_plus"))  # noqa: B023
+        ratio = f"{residual / product:.2f}"
+        rows.append([dtype, f"{1 - empty:.0%}", n, *map(format_seconds, (product, residual)), ratio])
+    columns = ["dtype", "edges of A", "n", "product", "residuate", "residuate / product"]
+    return Table("Residuation beside the product, max_plus", columns, rows)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
