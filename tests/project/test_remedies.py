@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 
 import semiring as sr
 from semiring import terminal
-from semiring.errors import AlgebraError, DTypeError, MissingExtraError, NegativeCycleError, PositiveCycleError
+from semiring.errors import MissingExtraError, NegativeCycleError, PositiveCycleError
 from semiring.logs import Compilation
 
 INF = np.inf
@@ -34,47 +34,6 @@ def test_a_cycle_of_max_plus_is_called_positive():
     with pytest.raises(NegativeCycleError) as below:
         sr.closure([[INF, -3], [1, INF]])
     assert not isinstance(below.value, PositiveCycleError)
-
-
-def test_swapped_elements_are_named():
-    with pytest.raises(
-        AlgebraError, match=r"zero and one of cost are swapped: 0 is not neutral for ⊕, .*zero='inf', one"
-    ):
-        sr.Semiring("cost", "min(x, y)", "x + y", zero=0, one=INF)
-    with pytest.raises(AlgebraError, match="swapped: 1 is not neutral"):
-        sr.Semiring("odds", "max(x, y)", "x * y", zero=1, one=0, domain=(0, 1))
-
-
-def test_a_sparse_matrix_is_packed():
-    truths = np.eye(40, dtype=bool)
-    packed = sr.pack(csr_array(truths))
-    np.testing.assert_array_equal(packed.unpack(), truths)
-    with pytest.raises(DTypeError, match=r"the entries are float64, and truth values .*A != 0 or A < inf"):
-        sr.pack(csr_array(np.eye(3)))
-
-
-def test_elements_are_scalars():
-    objects = np.array([[{1}, {2}], [{3}, {4}]], object)
-    for call in (sr.closure, lambda A: sr.matmul(A, A)):
-        with pytest.raises(
-            DTypeError,
-            match=r"A\[0, 0\] is \{1\}, .*elements are scalars; for sets see docs/tutorials/own.md#sets-as-bits",
-        ):
-            call(objects)
-
-
-def test_a_list_of_sparse_matrices_is_no_stack():
-    edges = csr_array(np.eye(2))
-    with pytest.raises(
-        DTypeError, match=r"A\[0\] is a sparse matrix, and stacks are dense: call the function for each"
-    ):
-        sr.closure([edges, edges])
-
-
-def test_names_in_other_letters_are_near():
-    frame = pd.DataFrame({"from": ["a"], "to": ["b"], "miles": [1]})
-    with pytest.raises(sr.errors.UnknownNameError, match=r"no column is named 'MILES'\. Did you mean 'miles'\?"):
-        sr.shortest_paths(frame, weight="MILES")
 
 
 def test_what_is_missing_is_installed_from_a_clone():
@@ -165,33 +124,54 @@ def test_compilations_are_announced_where_somebody_sees_it(monkeypatch):
         logger.setLevel(logging.NOTSET)
 
 
-def test_names_of_dtypes_and_flags_are_checked():
-    with pytest.raises(sr.errors.UnknownNameError, match=r"no dtype is named 'float99'.* Valid names: .*float32"):
-        sr.min_plus.check_axioms("float99")
-    for flag in ("reflexive", "check", "directed"):
+SETS = np.array([[{1}, {2}], [{3}, {4}]], object)
+SCALARS = r"A\[0, 0\] is \{1\}, .*elements are scalars; for sets see docs/tutorials/own.md#sets-as-bits"
+EYE = csr_array(np.eye(2))
+ROADS = pd.DataFrame({"from": ["a"], "to": ["b"], "miles": [1]})
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (
+            lambda: sr.Semiring("cost", "min(x, y)", "x + y", zero=0, one=INF),
+            *(sr.AlgebraError, r"zero and one of cost are swapped: 0 is not neutral for ⊕, .*zero='inf', one"),
+        ),
+        (
+            lambda: sr.Semiring("odds", "max(x, y)", "x * y", zero=1, one=0, domain=(0, 1)),
+            *(sr.AlgebraError, "swapped: 1 is not neutral"),
+        ),
+        (lambda: sr.pack(EYE), sr.DTypeError, r"the entries are float64, and truth values .*A != 0 or A < inf"),
+        (lambda: sr.closure(SETS), sr.DTypeError, SCALARS),
+        (lambda: sr.matmul(SETS, SETS), sr.DTypeError, SCALARS),
+        (lambda: sr.closure([EYE, EYE]), sr.DTypeError, r"A\[0\] is a sparse matrix, .* call the function for each"),
+        (lambda: sr.shortest_paths(ROADS, weight="MILES"), sr.UnknownNameError, r"'MILES'\. Did you mean 'miles'\?"),
+        (
+            lambda: sr.shortest_paths([[0.0]], device="cpu"),
+            ValueError,
+            "without device= .* are, NumPy arrays on the CPU",
+        ),
+        (lambda: sr.min_plus.check_axioms("float99"), sr.UnknownNameError, r"'float99'.* Valid names: .*float32"),
+        (lambda: sr.closure([[0.0]], explain="no"), TypeError, "explain is True, False or 'full', not 'no'"),
+        (lambda: sr.matmul([[0.0]], [0.0], check=1), TypeError, "check is True or False, not 1"),
+        (lambda: sr.add([[0.0]], [0.0], check=1), TypeError, "check is True or False, not 1"),
+        (lambda: sr.blas.gemv([[0.0]], [0.0], check=1), TypeError, "check is True or False, not 1"),
+        (lambda: sr.reduce([[0.0]], keepdims="no"), TypeError, "keepdims is True or False, not 'no'"),
+        (lambda: sr.transitive_closure([[True]], reflexive=None), TypeError, "reflexive is True or False, not None"),
+    ],
+)
+def test_what_is_given_in_vain_is_named_with_the_remedy(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_flags_are_checked():
+    flags = {sr.closure: ("reflexive", "check", "directed"), sr.shortest_paths: ("predecessors", "check", "directed")}
+    for function, flag in ((function, flag) for function, names in flags.items() for flag in names):
         with pytest.raises(TypeError, match=f"{flag} is True or False, not 'no'"):
-            sr.closure([[0.0]], **{flag: "no"})
-    with pytest.raises(TypeError, match="explain is True, False or 'full', not 'no'"):
-        sr.closure([[0.0]], explain="no")
-    for flag in ("predecessors", "check", "directed"):
-        with pytest.raises(TypeError, match=f"{flag} is True or False, not 'no'"):
-            sr.shortest_paths([[0.0]], **{flag: "no"})
-    for call in (sr.matmul, sr.add, sr.blas.gemv):
-        with pytest.raises(TypeError, match="check is True or False, not 1"):
-            call([[0.0]], [0.0], check=1)
-    with pytest.raises(TypeError, match="keepdims is True or False, not 'no'"):
-        sr.reduce([[0.0]], keepdims="no")
-    with pytest.raises(TypeError, match="reflexive is True or False, not None"):
-        sr.transitive_closure([[True]], reflexive=None)
+            function([[0.0]], **{flag: "no"})
     assert sr.closure([[0.0]], check=np.False_, directed=None, reflexive=np.True_).tolist() == [[0.0]]
     assert sr.transitive_closure([[True]], predecessors=None).predecessors is None
-
-
-def test_the_device_of_the_host_is_named_by_leaving_it_out():
-    with pytest.raises(
-        ValueError, match=r"device is 'cpu': .*without device= .* where its operands are, NumPy arrays on the CPU"
-    ):
-        sr.shortest_paths([[0.0]], device="cpu")
 
 
 def test_no_advice_installs_by_a_name_that_is_not_published():
