@@ -104,6 +104,14 @@ _LAZY = {
 
 # Modules that are loaded when first read. They are not in __all__: `from semiring import *` would load them all.
 _MODULES = ("blas", "compat", "data", "extend", "jax", "mpi", "plot", "spectral", "testing", "torch")
+#: Packages that are no attributes before another call loads them, and what to read in their place.
+_INTERNAL = {
+    "io": "call semiring.read, semiring.write and semiring.as_network",
+    "graphs": "call semiring.condensation",
+    "paths": "call semiring.shortest_paths",
+    "closures": "call semiring.closure",
+    "sparse": "call semiring.factor",
+}
 _NAMED_AFTER_EXTRAS = ("jax", "torch")
 
 
@@ -113,6 +121,10 @@ if not TYPE_CHECKING:  # a type checker would accept any name
         if name in _MODULES:
             # Without its extra, torch or jax raises `MissingExtraError`, from hasattr too: False would hide the remedy.
             return import_module(f"{__name__}.{name}")
+        if name in _INTERNAL:
+            raise AttributeError(
+                f"semiring.{name} is not public: {_INTERNAL[name]}", name=name, obj=import_module(__name__)
+            )
         if name not in _LAZY:
             # With name= and obj= the interpreter suggests a near name.
             raise AttributeError(f"module 'semiring' has no attribute {name!r}", name=name, obj=import_module(__name__))

@@ -27,6 +27,7 @@ __all__ = [
     "cuda_extra",
     "cuda_version",
     "entry_name",
+    "escape",
     "fewer_paths_advice",
     "install_advice",
     "matrix_name",
@@ -137,7 +138,17 @@ def plain_text(x: object, longest: int = _LONGEST_QUOTATION) -> str:
     text = str(x)
     if len(text) > longest:
         text = f"{text[: longest // 2]}…{text[-(longest // 4) :]}"
-    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    return text if text.isprintable() else escape(text)
+
+
+def escape(text: str, *, tabs: bool = False) -> str:
+    """Return the text with escapes for characters that are not printable; with ``tabs`` these remain.
+
+    Names come from files and arguments, and must not send commands to a terminal, or reverse the direction of a line.
+    Joiners of letters and spaces that do not break remain.
+    """
+    kept = "\u200c\u200d\xa0\t" if tabs else "\u200c\u200d\xa0"
+    return "".join(c if c.isprintable() or c in kept else repr(c)[1:-1] for c in text)
 
 
 def install_advice(extra: str) -> str:

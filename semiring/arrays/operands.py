@@ -58,6 +58,7 @@ __all__ = [
     "result_converter",
     "run_on_operand_device",
     "store",
+    "truth_values",
 ]
 
 Parameters = ParamSpec("Parameters")
@@ -110,6 +111,8 @@ def as_host_operand(x: Any, name: str = "A") -> Any:
         remedy = "its .matrix" if hasattr(x, "matrix") else f"semiring.as_network({name}, the semiring).matrix"
         raise DTypeError(f"{_describe_operand(name, x)}, and this function takes matrices: pass {remedy}")
     refuse_collection(x, name)
+    if hasattr(x, "_as_network"):  # `Paths`, whose names a product would lose
+        raise DTypeError(f"{name} is of type {type(x).__name__}, not an array of real numbers: pass its .matrix")
     return np.asarray(x) if hasattr(x, "__array__") else x
 
 
@@ -193,6 +196,12 @@ def require_real_numbers(x: Any, name: str = "A") -> None:
                 hint = "elements are scalars; for sets see docs/tutorials/own.md#sets-as-bits"
             raise DTypeError(f"{where} is {quote(entry)}, not a real number: {hint}")
     raise DTypeError(f"{name} holds numbers as Python objects: convert them, as by numpy.asarray({name}, float)")
+
+
+def truth_values(A: Any) -> Any:
+    """Return a dense array of integers with True for every entry but 0, and any other operand unchanged."""
+    kind = getattr(getattr(A, "dtype", None), "kind", "")
+    return A != 0 if kind in ("i", "u") and not is_sparse(A) else A
 
 
 def common_dtype(semiring: Semiring, *arrays: Any) -> np.dtype[Any]:

@@ -72,22 +72,22 @@ class _WarningPrinter:
         self._printed = set[str]()
 
     def __call__(self, message: Warning | str, *_: object, **__: object) -> None:
-        from semiring.cli.common import remove_control_characters
+        from semiring.advice import escape
 
         if str(message) not in self._printed:  # a command may compute with one matrix twice
             self._printed.add(str(message))
-            print(f"semiring: warning: {remove_control_characters(str(message))}", file=sys.stderr)
+            print(f"semiring: warning: {escape(str(message), tabs=True)}", file=sys.stderr)
 
 
 def _fail(message: str, code: int) -> int:
-    from semiring.cli.common import remove_control_characters
+    from semiring.advice import escape
     from semiring.distributed.launcher import is_first
 
     if not is_first():  # an exit code would make mpiexec end rank 0 before it prints the error
         return 0
     try:
         sys.stdout.flush()
-        print(f"semiring: error: {remove_control_characters(message)}", file=sys.stderr)
+        print(f"semiring: error: {escape(message, tabs=True)}", file=sys.stderr)
     except BrokenPipeError:
         _forget_output()
     return code

@@ -8,7 +8,6 @@ import json
 import math
 import os
 import sys
-import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -18,7 +17,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from semiring.advice import name_matrix, quote
+from semiring.advice import escape, name_matrix, quote
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import ALIASES, CATALOGUE, as_semiring
 from semiring.arrays.bits import BitMatrix
@@ -42,24 +41,11 @@ __all__ = [
     "load",
     "name_cycle_vertices",
     "names_as_text",
-    "remove_control_characters",
     "report_network",
     "save_matrix",
     "vertex_key",
     "vertex_name",
 ]
-
-
-def remove_control_characters(text: str) -> str:
-    """Return the text without control characters and surrogates.
-
-    Names come from files, and must not send commands to the terminal.
-    """
-
-    def is_allowed(letter: str) -> bool:
-        return letter == "\t" or unicodedata.category(letter) not in ("Cc", "Cs")
-
-    return "".join(letter if is_allowed(letter) else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
 class Report:
@@ -76,7 +62,7 @@ class Report:
 
     def __call__(self, *lines: str) -> None:
         if self.facts is None:
-            self._print(*map(remove_control_characters, lines))
+            self._print(*(escape(line, tabs=True) for line in lines))
 
     def _print(self, *lines: str) -> None:
         # A reader that closes the pipe early (`| head`) must not prevent the requested files from being written.
@@ -348,8 +334,12 @@ def report_network(report: Report, network: Network, semiring: Semiring) -> None
         print(f"semiring: note: {network.title} {note}", file=sys.stderr)
     values = network.matrix if isinstance(network.matrix, np.ndarray) else network.matrix.data
     edges = int(np.count_nonzero(values != semiring.zero_for(values.dtype)))
+    zero, diagonal = semiring.zero_for(values.dtype), network.matrix.diagonal()  # 0 where no loop is stored
+    loops = int(np.count_nonzero((diagonal != zero) & ((diagonal != 0) | (values.ndim == 2))))
     if n and values.ndim == 2 and (values.diagonal() == semiring.one_for(values.dtype)).all():
-        edges -= n  # the diagonal holds empty paths, as in a matrix of distances
+        edges, loops = edges - n, 0  # the diagonal holds empty paths, as in a matrix of distances
+    if not network.directed:  # the matrix holds an edge in both directions, and a loop once
+        edges = (edges + loops) // 2
     facts = {"title": network.title, "vertices": n, "edges": edges, "semiring": semiring.name, "dtype": dtype}
     counts = f"{n:,} {'vertex' if n == 1 else 'vertices'}, {edges:,} edge{'s' * (edges != 1)}"
     report(f"{network.title}: {counts}, {semiring.name} {dtype}")

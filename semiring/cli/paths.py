@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from semiring import paths as library
-from semiring.advice import option
+from semiring.advice import escape, option
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.cli.common import (
@@ -23,7 +23,6 @@ from semiring.cli.common import (
     input_name,
     load,
     name_cycle_vertices,
-    remove_control_characters,
     report_network,
     save_matrix,
     vertex_key,
@@ -317,6 +316,4 @@ def _note_missing_positions(query: PathQuery, route: Sequence[int]) -> None:
     if nowhere:
         nowhere.sort(key=lambda vertex: vertex not in route)
         names = ", ".join(map(query.name, nowhere[:8])) + (" …" if len(nowhere) > 8 else "")
-        print(
-            remove_control_characters(f"semiring: note: not drawn, as they have no position: {names}"), file=sys.stderr
-        )
+        print(escape(f"semiring: note: not drawn, as they have no position: {names}"), file=sys.stderr)

@@ -33,6 +33,7 @@ from semiring.algorithms.stars import check_star
 from semiring.arrays.bits import WORD_BITS, BitMatrix
 from semiring.arrays.device import free_device_memory, load_cupy
 from semiring.arrays.entries import check_by_threads, check_entries
+from semiring.arrays.memory import demand_memory
 from semiring.arrays.operands import as_output, is_same_memory, memory_of, operands, result_converter
 from semiring.arrays.scans import Scan, rule_for
 from semiring.closures.problem import Facts, Problem, Strips, is_tropical
@@ -83,6 +84,8 @@ def close_file(request: Request, close: _Close) -> Any:
     semiring that strips do not support.
     """
     source = as_stored(request.operand)
+    if source is not None and source.dtype == np.bool_ and not request.semiring.supports(np.bool_):
+        return _close_truth_values(request, source, close)
     if source is not None:
         return _close_stored(request, source, _open_target(request.out, source), close)
     reject_file_options(request)
@@ -91,6 +94,21 @@ def close_file(request: Request, close: _Close) -> Any:
     request.explain("files", "in memory", quiet=True)
     closed = close(request.with_operand(request.operand, out=None))
     return _save(os.fspath(request.out), closed.matrix if isinstance(closed, Network) else closed)
+
+
+def _close_truth_values(request: Request, source: StoredMatrix, close: _Close) -> Any:
+    """Close a file of truth values over weights, in memory: True is an edge of weight 1, and False is no edge."""
+    if request.journal is not None or request.memory is not None:
+        name, zero = request.semiring.name, request.semiring.zero
+        raise StorageError(
+            f"{source.path} holds truth values, which {name} closes in memory alone: leave {option('memory')} and "
+            f"{option('journal')} out, or save the weights, numpy.where(A, 1.0, {zero})"
+        )
+    demand_memory(2 * 8 * source.n**2, f"the closure of {source.n:,} vertices", "save the weights, and close that file")
+    request.explain("files", "truth values, read from a file", quiet=True)
+    is_file = is_npy_name(request.out)
+    closed = close(request.with_operand(source.view(), out=None if is_file else request.out))
+    return _save(os.fspath(request.out), closed) if is_file else closed
 
 
 def reject_file_options(request: Request) -> None:

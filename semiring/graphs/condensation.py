@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from semiring.advice import quote
 from semiring.algebra.catalogue import boolean
+from semiring.arguments import check_flags
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.labels import is_frame, is_graph, labelled_square, require_square
-from semiring.arrays.operands import as_host_operand, as_matrix
+from semiring.arrays.operands import as_host_operand, as_matrix, truth_values
 from semiring.arrays.parts import to_host_array
 from semiring.arrays.sparse import is_sparse, stored_entries
 from semiring.arrays.tensors import is_sparse_tensor
@@ -27,6 +29,7 @@ from semiring.errors import VertexError, square_error
 from semiring.graphs.strongly_connected import strong_components_of_sparse
 from semiring.io.inputs import Reading, list_edges, open_graph
 from semiring.io.network import convert_network, network_edges, weighted_edges
+from semiring.threads import check_threads
 
 __all__ = ["Condensation", "condensation"]
 
@@ -166,6 +169,9 @@ def condensation(
     weight: str | Callable[[Any], Any] | None = None,
     directed: bool | None = None,
     columns: tuple[str, str] | None = None,
+    check: bool = True,
+    threads: int | None = None,
+    device: Any = None,
 ) -> Condensation:
     """Return the condensation of a graph: its strong components and the edges between them.
 
@@ -178,6 +184,12 @@ def condensation(
         igraph or rustworkx. Weights are ignored. The function lists the edges on the host, with 40 bytes each.
     weight, directed, columns : optional
         How edges are read, as in `best_paths`.
+    check : bool, default True
+        Scan integers for entries other than 0 and 1. Without the scan, every integer but 0 is an edge.
+    threads : int, optional
+        The number of threads. The search of components uses one.
+    device : str, optional
+        ``"cpu"``, where components are searched. Arrays on a GPU are accepted without it.
 
     Returns
     -------
@@ -190,6 +202,8 @@ def condensation(
         The matrix is not square.
     DTypeError
         A dense matrix has entries other than truth values, 0 and 1.
+    ValueError
+        For another device.
 
     Examples
     --------
@@ -200,6 +214,11 @@ def condensation(
     >>> components.members(0), components.reaches(0, 2), components.reaches(2, [0, 1, 2])
     (array([0, 1]), np.True_, array([False, False,  True]))
     """
+    check_flags({"check": check, "directed": directed})
+    if threads is not None:
+        check_threads(threads)
+    if device is not None and (not isinstance(device, str) or device != "cpu"):
+        raise ValueError(f"device is {quote(device)}: components are searched on the CPU, device='cpu'")
     A, reading = open_graph(A, boolean, Reading(weight, directed, columns), sparse=True)
     listed, names = list_edges(A, reading), None
     shape: tuple[int, ...]
@@ -216,7 +235,7 @@ def condensation(
     else:
         A, names = labelled_square(A)[:2] if is_frame(A) else (A, None)
         require_square(A)
-        tails, heads, shape = _list_edges(A)
+        tails, heads, shape = _list_edges(A if check else truth_values(A))
     if len(shape) != 2 or shape[0] != shape[1]:
         raise square_error(shape)
     if directed is False:

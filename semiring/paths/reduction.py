@@ -16,6 +16,7 @@ from semiring.algebra.catalogue import boolean
 from semiring.algorithms.packed_bits import diagonal_bits
 from semiring.arrays.bits import BitMatrix, pack
 from semiring.arrays.labels import may_name_vertices, require_square
+from semiring.arrays.operands import run_on_operand_device, truth_values
 from semiring.arrays.parts import to_host_array
 from semiring.arrays.sparse import is_sparse, stored_entries
 from semiring.closures import closure
@@ -23,17 +24,21 @@ from semiring.errors import ShapeError
 from semiring.graphs.condensation import Condensation
 from semiring.io.inputs import Reading, convert_input, open_graph
 from semiring.linalg import matmul
+from semiring.threads import check_threads
 
 __all__ = ["transitive_reduction"]
 
 
+@run_on_operand_device
 def transitive_reduction(
     A: Any,
     *,
     weight: str | Callable[[Any], Any] | None = None,
     directed: bool | None = None,
     columns: tuple[str, str] | None = None,
+    check: bool = True,
     threads: int | None = None,
+    device: Any = None,
 ) -> Any:
     """Return the transitive reduction of a graph: the fewest edges with the same closure.
 
@@ -49,8 +54,12 @@ def transitive_reduction(
         edges.
     weight, directed, columns : optional
         How edges are read, as in `best_paths`.
+    check : bool, default True
+        Scan integers for entries other than 0 and 1. Without the scan, every integer but 0 is an edge.
     threads : int, optional
         The number of threads, by default that of `get_threads`.
+    device : str, optional
+        ``"cuda"`` or ``"cuda:1"`` computes on that GPU, where the result of an array stays.
 
     Returns
     -------
@@ -62,6 +71,8 @@ def transitive_reduction(
     ------
     ShapeError, DTypeError
         For a matrix that is not square, or not of truth values.
+    DeviceError
+        If there is no such GPU, or CuPy is not installed.
 
     Notes
     -----
@@ -77,16 +88,20 @@ def transitive_reduction(
            [0, 0, 0, 1],
            [0, 0, 0, 0]])
     """
+    if threads is not None:
+        check_threads(threads)
     A, reading = open_graph(A, boolean, Reading(weight, directed, columns))
     if may_name_vertices(A) or not reading.is_default:
         labelled = convert_input(A, boolean, reading)
         matrix = labelled.matrix
         if is_sparse(matrix):
             matrix = BitMatrix.from_edges(*stored_entries(matrix)[:2], matrix.shape)
-        reduced = _reduce(matrix if isinstance(matrix, BitMatrix) else pack(matrix), threads)
-        return labelled.restore(reduced.unpack())
+        packed = matrix if isinstance(matrix, BitMatrix) else pack(matrix)
+        reduced = _reduce(packed if device is None else packed.to_device(), threads)
+        return labelled.restore(reduced.to_host().unpack())
     require_square(A)
-    reduced = _reduce(A if isinstance(A, BitMatrix) else pack(A), threads)
+    packed = A if isinstance(A, BitMatrix) else pack(A if check else truth_values(A))
+    reduced = _reduce(packed if device is None else packed.to_device(), threads)
     return reduced if isinstance(A, BitMatrix) else reduced.unpack()
 
 

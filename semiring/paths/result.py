@@ -148,6 +148,13 @@ class Paths:
         names = range(len(self)) if self.names is None else list(self.names)
         return names, names
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """Return the matrix of the paths, so that ``numpy.asarray(paths)`` is an array of numbers."""
+        if is_sparse(self._distances):
+            raise TypeError("paths with limit= are a sparse matrix, where 0 is a distance: take .matrix")
+        matrix = np.asarray(to_host_array(self._distances), dtype)
+        return matrix.copy() if copy and np.may_share_memory(matrix, self._distances) else matrix
+
     def to_frame(self) -> Any:
         """Return the matrix as a frame of pandas.
 

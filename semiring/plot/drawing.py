@@ -17,7 +17,7 @@ from semiring.algebra.catalogue import as_semiring
 from semiring.arrays.vertices import Vertices
 from semiring.errors import MissingExtraError
 from semiring.io import Network, as_network
-from semiring.io.network import dense_matrix, semiring_of
+from semiring.io.network import dense_matrix, is_directed, semiring_of
 from semiring.io.text import numbers_as_text
 from semiring.plot.style import (
     COLORS,
@@ -126,6 +126,8 @@ def plot_network(
         axes.scatter(x, y, s=area, c="white", edgecolors=PATH_COLOR, linewidths=2.0, zorder=5)
     _set_limits(axes, positions)
     count, edge_count = len(adjacency), int(np.count_nonzero(adjacency))
+    if not is_directed(network):  # the matrix holds an edge in both directions, and a loop once
+        edge_count = (edge_count + int(np.count_nonzero(adjacency.diagonal()))) // 2
     subtitle = f"{count:,} {'vertex' if count == 1 else 'vertices'}, {edge_count:,} edge{'s' * (edge_count != 1)}"
     add_headline(axes, title or network.title or "Network", subtitle)
     labels = _choose_labels(network, adjacency, path, positions)

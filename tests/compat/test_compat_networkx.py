@@ -632,6 +632,13 @@ def test_weights_that_are_text_are_named(name):
         list_pairs(getattr(nx, name)(G, weight="weight", backend="semiring"))
 
 
+def test_matrices_of_weights_that_are_text_are_named():
+    G = nx.path_graph(3)
+    nx.set_edge_attributes(G, "far", "weight")
+    with pytest.raises(sr.DTypeError, match="hold text, such as 'far'"):
+        nx.floyd_warshall_numpy(G, backend="semiring")
+
+
 def test_graphs_are_converted_back_to_themselves():
     G = nx.path_graph(3, nx.MultiDiGraph)
     H = interface.convert_from_nx(G)

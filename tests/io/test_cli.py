@@ -904,11 +904,18 @@ def test_a_closed_pipe_keeps_no_file_from_being_written(tmp_path):
     assert np.load(tmp_path / "d.npy")[0, 300] == 300
 
 
+def test_undirected_edges_are_counted_once(run, towns):
+    (towns / "two.csv").write_text("source,target,weight\na,b,1\nb,c,2\n")
+    for words in (["--undirected"], ["--undirected", "--from", "a"], ["--undirected", "--plot", "two.svg"], []):
+        assert run("paths", "two.csv", *words)[1].startswith("two: 3 vertices, 2 edges")
+    assert "3 vertices, 2 edges" in (towns / "two.svg").read_text()
+
+
 def test_names_do_not_command_the_terminal(run, towns):
     (towns / "escape.csv").write_text("\x1b[31mred,b\x9b2J,5\n", encoding="utf-8")
     code, out, _ = run("closure", "escape.csv")
     assert code == 0
-    assert "�[31mred" in out
+    assert r"\x1b[31mred" in out
     assert not {"\x1b", "\x9b"} & set(out)
     assert "\x1b" not in failure(run, "paths", "escape.csv", "--from", "x\x1b[31m")
 
@@ -918,10 +925,10 @@ def test_names_that_no_text_can_hold(run, towns):
     for words in (["closure", "half.npz"], ["paths", "half.npz"], ["paths", "half.npz", "--to", "b"]):
         code, out, _ = run(*words)
         assert code == 0
-        assert "\N{REPLACEMENT CHARACTER}" in out
+        assert r"\ud800" in out
     code, out, err = run("paths", "half.npz", "--from", "b", "--to", "\ud800")
     assert (code, err) == (1, "")
-    assert "no path leads from b to \N{REPLACEMENT CHARACTER}\n" in out
+    assert "no path leads from b to \\ud800\n" in out
     for output in ("-", "out.csv"):
         code, _, err = run("closure", "half.npz", "-o", output)
         assert code == 2

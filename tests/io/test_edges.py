@@ -152,6 +152,28 @@ def test_truth_values_beside_numbers():
     assert sr.fixed_point(EDGES, [INF, INF, 0.0]).tolist() == [2, 1, 0]
 
 
+@pytest.mark.parametrize("name", [name for name in sr.CATALOGUE if name != "lukasiewicz"])
+def test_a_file_of_truth_values_is_closed_as_the_array(tmp_path, name):
+    acyclic = np.triu(np.ones((3, 3), bool), 1)
+    np.save(tmp_path / "b.npy", acyclic)
+    expected = sr.closure(acyclic, name)
+    np.testing.assert_array_equal(sr.closure(tmp_path / "b.npy", name), expected)
+    closed = sr.closure(tmp_path / "b.npy", name, out=str(tmp_path / "c.npy"))
+    assert closed.dtype == np.load(tmp_path / "c.npy").dtype == expected.dtype
+    np.testing.assert_array_equal(closed, expected)
+    if name == "min_plus":
+        with pytest.raises(sr.StorageError, match="holds truth values"):
+            sr.closure(tmp_path / "b.npy", name, out=str(tmp_path / "d.npy"), memory="1 GiB")
+
+
+def test_paths_are_arrays_of_their_matrix():
+    for paths in (sr.shortest_paths(HOPS), sr.shortest_paths(HOPS, sources=[0]), sr.transitive_closure(EDGES)):
+        assert np.array_equal(np.asarray(paths), np.asarray(paths.matrix))
+        assert np.asarray(paths, np.float32).dtype == np.float32
+    with pytest.raises(TypeError, match=r"take \.matrix"):
+        np.asarray(sr.shortest_paths(HOPS, limit=1))
+
+
 @pytest.mark.parametrize("form", [np.asarray, np.ndarray.tolist], ids=["arrays", "lists"])
 def test_truth_values_in_a_list_beside_numbers(form):
     mixed, numbers = [form(EDGES), HOPS], np.stack([HOPS, HOPS])

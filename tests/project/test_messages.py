@@ -127,3 +127,10 @@ def test_the_sizes_of_closable_matrices_are_a_number_or_a_range(sizes, largest):
 
     matrix = find(sr.testing.closable_matrices("min_plus", sizes=sizes), lambda A: len(A) == largest)
     assert matrix.shape == (largest, largest)
+
+
+@pytest.mark.parametrize("package", ["io", "graphs", "paths", "closures", "sparse"])
+def test_packages_that_are_not_public_name_what_is(package):
+    """An attribute that exists only after another call would work in one script, and fail in the next."""
+    with pytest.raises(AttributeError, match=rf"semiring\.{package} is not public: call semiring\.\w+"):
+        sr.__getattr__(package)

@@ -85,7 +85,9 @@ COMPUTING = {
     "reduce": (BITS, "boolean"),
     "scan": (REAL[None],),
     "shortest_paths": (REAL,),
+    "condensation": (BITS,),
     "transitive_closure": (BITS,),
+    "transitive_reduction": (BITS,),
     "widest_paths": (REAL,),
     "blas.axpy": (1.0, REAL, REAL),
     "blas.dot": (REAL[0], REAL[0]),
@@ -94,7 +96,7 @@ COMPUTING = {
     "blas.ger": (REAL[0], REAL[0]),
 }
 NOT_COMPUTING = """
-CATALOGUE METHODS BitMatrix Network Paths Semiring as_network as_semiring condensation transitive_reduction
+CATALOGUE METHODS BitMatrix Network Paths Semiring as_network as_semiring
 einsum_path get_threads identity pack
 profile read set_threads threads write zeros
 """

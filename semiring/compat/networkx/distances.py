@@ -176,10 +176,7 @@ def distances(
         return hops(graph)
     weights = graph.weights(weight, default_type)
     if weights.text is not None:  # NetworkX fails too, without a name of the weights
-        raise DTypeError(
-            f"the weights {quote(weight)} of the graph hold text, such as {quote(weights.text, 40)}; expected numbers: "
-            f"convert each by float(attributes[{quote(weight)}]), or pass the name of another weight"
-        )
+        raise _text_error(weight, weights.text)
     if weights.kind not in ("int", "float") or (weights.has_hidden and not may_hide_edges):
         raise NotImplementedError(f"the weights {quote(weight)} are not of one type, all int or all float")
     low, high = (weights.values.min(), weights.values.max()) if weights.values.size else (0, 0)
@@ -242,6 +239,21 @@ def _solve(graph: ConvertedGraph, weights: EdgeWeights, dtype: np.dtype[Any], ne
     return Distances(graph, D, none, is_whole, P)
 
 
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _text_error(weight: Any, text: str) -> DTypeError:
+    return DTypeError(
+        f"the weights {quote(weight)} of the graph hold text, such as {quote(text, 40)}; expected numbers: "
+        f"convert each by float(attributes[{quote(weight)}]), or pass the name of another weight"
+    )
+
+
 def reject_function(weight: Any) -> None:
     """Raise `NotImplementedError` for a function, which floyd_warshall reads as an attribute that no edge has."""
     if callable(weight):
@@ -251,6 +263,8 @@ def reject_function(weight: Any) -> None:
 def weighted_matrix(graph: ConvertedGraph, weight: Any) -> Array:
     """Return the weights as float64 (n, n), with 0 on the diagonal and ∞ for no edge, for numbers of any type."""
     weights = graph.weights(weight, float)
+    if weights.text is not None and not _is_number(weights.text):  # NumPy converts numbers, and fails for other text
+        raise _text_error(weight, weights.text)
     if weights.kind == "other" or weights.has_hidden:
         raise NotImplementedError(f"the weights {quote(weight)} are not all int or float")
     D = weights.matrix(len(graph), np.float64, np.inf)
