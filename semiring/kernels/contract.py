@@ -551,13 +551,97 @@ class SequenceKernels(Protocol):
         ...
 
 
+class CompressedRows(NamedTuple):
+    """A sparse matrix of ``width`` columns by rows.
+
+    Row i has the entries starts[i] … starts[i + 1] - 1 of ``columns`` and ``values``. Its columns ascend strictly.
+    ``starts`` (m + 1,) is int64. ``columns`` (nnz,) is int32, or int64 if the width exceeds int32. ``values`` (nnz,)
+    has the dtype of the plan. It is None in a pattern.
+    """
+
+    starts: Any
+    columns: Any
+    values: Any
+    width: int
+
+
+def product_shape(A: CompressedRows | Any, B: CompressedRows | Any) -> tuple[int, int, int]:
+    """Return (m, k, n) of a product of matrices, each sparse or dense."""
+    m = A.starts.size - 1 if isinstance(A, CompressedRows) else A.shape[0]
+    return m, *((x.width if isinstance(x, CompressedRows) else x.shape[1]) for x in (A, B))
+
+
+def count_pairs(A: CompressedRows | Any, B: CompressedRows | Any) -> int:
+    """Return how many pairs A[i, k], B[k, j] of entries a product has, of matrices that are sparse or dense."""
+    m, _, n = product_shape(A, B)
+    if not isinstance(A, CompressedRows):
+        return int(m * (B.columns.size if isinstance(B, CompressedRows) else A.shape[1] * n))
+    if not isinstance(B, CompressedRows):
+        return int(A.columns.size * n)
+    return int((B.starts[1:] - B.starts[:-1])[A.columns].sum())
+
+
+class SparseKernels(Protocol):
+    """Products of sparse matrices, which are `CompressedRows`.
+
+    Every position of a product that some pair A[i, k], B[k, j] of stored entries reaches is an entry of the result,
+    also if its value is 0̄. The terms of an entry are added in the order of k, to 0̄. A dense operand is C-contiguous.
+
+    Witnesses need a selective ⊕. They are int32 or int64, initially -1, and become the smallest k whose term is
+    strictly better than all earlier terms and 0̄.
+    """
+
+    def find_pattern(
+        self,
+        plan: KernelPlan,
+        A: CompressedRows,
+        B: CompressedRows,
+        excluded: CompressedRows | None,
+        demand: Callable[[int], None],
+    ) -> CompressedRows:
+        """Return the pattern of A (m, k) ⊗ B (k, n) without the positions of ``excluded`` (m, n).
+
+        ``demand`` receives the number of positions found so far, from any thread. An exception that it raises ends the
+        call.
+        """
+        ...
+
+    def multiply_pattern(
+        self,
+        plan: KernelPlan,
+        A: CompressedRows,
+        B: CompressedRows | Any,
+        pattern: CompressedRows,
+        values: Any,
+        reached: Any,
+        witness: Any,
+    ) -> dict[str, int]:
+        """Write the entries of A ⊗ B at the positions of ``pattern`` (m, n) to ``values`` (nnz,).
+
+        No term of any other position is computed. B is sparse or dense. A position that no term reaches becomes 0̄.
+        ``reached`` (nnz,) bool is all False and becomes True where a term reaches the position. ``witness`` (nnz,)
+        receives witnesses. Either is None if it is not requested. Return how many rows each accumulator computed, by
+        its name.
+        """
+        ...
+
+    def multiply_mixed(
+        self, plan: KernelPlan, C: Any, A: CompressedRows | Any, B: CompressedRows | Any, witness: Any
+    ) -> None:
+        """Compute C ← A ⊗ B without reading C, for one sparse and one dense operand.
+
+        C (m, n) and ``witness`` (m, n), which is None if it is not requested, are C-contiguous.
+        """
+        ...
+
+
 @dataclass(frozen=True)
 class Capabilities:
     """The groups of operations that a backend provides beyond the contract; None: the backend lacks the group.
 
     A backend derives from the protocol of each group that it provides, and `from_backend` returns the groups. An
     operation that the docstring of its group names as optional has a default there. `provides` returns whether a
-    backend overrides this default. `semiring.kernels.reference` provides no group.
+    backend overrides this default. `semiring.kernels.reference` provides ``sparse`` alone.
     """
 
     products: ProductKernels | None = None
@@ -567,6 +651,7 @@ class Capabilities:
     graphs: GraphKernels | None = None
     paths: PathKernels | None = None
     sequences: SequenceKernels | None = None
+    sparse: SparseKernels | None = None
 
     @classmethod
     def from_backend(cls, backend: Any) -> Capabilities:
@@ -587,6 +672,7 @@ GROUPS: dict[str, type] = {
     "graphs": GraphKernels,
     "paths": PathKernels,
     "sequences": SequenceKernels,
+    "sparse": SparseKernels,
 }
 
 #: The default of each operation beyond `Backend`, by its name.

@@ -11,7 +11,15 @@ from collections.abc import Callable
 from functools import cache, wraps
 from typing import Any
 
-from semiring.kernels.contract import Backend, KernelPlan, Steps, has_operation
+from semiring.kernels.contract import (
+    Backend,
+    CompressedRows,
+    KernelPlan,
+    Steps,
+    count_pairs,
+    has_operation,
+    product_shape,
+)
 from semiring.profiling import Span, span
 
 _WORD_BITS = 32  # truth values in a word
@@ -40,8 +48,11 @@ def _record_span(kernel: Callable[..., Any], describe: Callable[..., Any]) -> Ca
 
     @wraps(kernel)
     def call(self: Any, *arguments: Any, **options: Any) -> Any:
-        with describe(kernel.__name__, *arguments):
-            return kernel(*arguments, **options)
+        with describe(kernel.__name__, *arguments) as open_span:
+            result = kernel(*arguments, **options)
+            if isinstance(result, dict):  # how many rows each accumulator of a sparse product computed
+                open_span.note(accumulators=", ".join(f"{rows:,} by {name}" for name, rows in result.items()))
+            return result
 
     return call
 
@@ -67,6 +78,15 @@ def _describe_walk(name: str, plan: KernelPlan, preparation: Any, x: Any, steps:
     return span(
         "product", name, pairs=pairs, moved=moved, shape=(m, n, n), stack=f"{count:,} steps of", **_describe_plan(plan)
     )
+
+
+def _describe_sparse(name: str, plan: KernelPlan, *operands: Any) -> Any:
+    A, B = operands[1:3] if name == "multiply_mixed" else operands[:2]
+    (m, k, n), pairs, moved = product_shape(A, B), count_pairs(A, B), 0
+    for operand in operands:
+        arrays = operand if isinstance(operand, CompressedRows) else (operand,)
+        moved += sum(getattr(array, "nbytes", 0) for array in arrays)
+    return span("product", name, pairs=pairs, moved=moved, shape=(m, k, n), **_describe_plan(plan))
 
 
 def _describe_triangle(name: str, plan: KernelPlan, C: Any, A: Any, B: Any) -> Any:
@@ -147,4 +167,5 @@ _KERNELS: dict[str, Callable[..., Span | Any]] = {
     "prepare": _describe_copy,
     "replay": _describe_replay,
     **dict.fromkeys(("walk", "pull"), _describe_walk),
+    **dict.fromkeys(("find_pattern", "multiply_pattern", "multiply_mixed"), _describe_sparse),
 }

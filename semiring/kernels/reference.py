@@ -1,19 +1,21 @@
 """The kernel contract in plain NumPy: the fallback for unsupported combinations, and the oracle of backend tests.
 
-Every product is k rank-one updates, in the order of k. So the fold is exactly that of the contract, and memory stays
-O(m·n). It is slow (some 10⁸ pairs a second), and correct on any strides and on every dtype of NumPy.
+Every product is k rank-one updates, in the order of k, and sparse products add one pair after the other. So the fold is
+exactly that of the contract, and memory stays O(m·n). It is slow (some 10⁸ pairs a second; 10⁵ of sparse matrices), and
+correct on any strides and on every dtype of NumPy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.errors import no_star
-from semiring.kernels.contract import Array, Capabilities, KernelPlan
+from semiring.kernels.contract import Array, Capabilities, CompressedRows, KernelPlan, SparseKernels
 
 
 def _add(plan: KernelPlan, x: Array, y: Array) -> Array:
@@ -53,12 +55,16 @@ def _pack_into(words: Array, values: Array) -> None:
     words[...] = octets.view("<u4")
 
 
-class ReferenceBackend:
+class ReferenceBackend(SparseKernels):
     """The kernel contract in NumPy. Packed bits are unpacked for a computation and packed again."""
 
     name = "reference"
     stacks = False
-    capabilities = Capabilities()
+
+    @cached_property
+    def capabilities(self) -> Capabilities:
+        """The groups of operations from which this class derives."""
+        return Capabilities.from_backend(self)
 
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
         """Return whether the semiring is defined on the dtype. Bits need False as 0̄, so that tail bits stay zero."""
@@ -116,6 +122,74 @@ class ReferenceBackend:
         else:
             self._eliminate(plan, A)
 
+    def find_pattern(
+        self,
+        plan: KernelPlan,
+        A: CompressedRows,
+        B: CompressedRows,
+        excluded: CompressedRows | None,
+        demand: Callable[[int], None],
+    ) -> CompressedRows:
+        """Return the pattern of A ⊗ B without the positions of ``excluded``."""
+        rows, _, columns, *_ = _pairs(plan, A, B)
+        places = np.unique(np.stack([rows, columns]), axis=1)
+        if excluded is not None:
+            taken = set(zip(_row_numbers(excluded).tolist(), excluded.columns.tolist(), strict=True))
+            places = places[:, [place not in taken for place in zip(*places.tolist(), strict=True)]]
+        demand(places.shape[1])
+        starts = np.searchsorted(places[0], np.arange(A.starts.size))
+        return CompressedRows(starts, places[1].astype(B.columns.dtype), None, B.width)
+
+    def multiply_pattern(
+        self,
+        plan: KernelPlan,
+        A: CompressedRows,
+        B: CompressedRows | Array,
+        pattern: CompressedRows,
+        values: Array,
+        reached: Array | None,
+        witness: Array | None,
+    ) -> dict[str, int]:
+        """Write the entries of A ⊗ B at the positions of ``pattern`` to ``values``, one pair after the other."""
+        values[...] = plan.zero
+        width = pattern.width
+        places = {
+            place: number
+            for number, place in enumerate(zip(_row_numbers(pattern).tolist(), pattern.columns.tolist(), strict=True))
+        }
+        B = B if isinstance(B, CompressedRows) else _compress(B, width)
+        for i, k, j, a, b in zip(*_pairs(plan, A, B), strict=True):
+            place = places.get((int(i), int(j)))
+            if place is not None:
+                self._add_term(plan, values, witness, place, a, b, k)
+                if reached is not None:
+                    reached[place] = True
+        return {"list": pattern.starts.size - 1}
+
+    def multiply_mixed(
+        self,
+        plan: KernelPlan,
+        C: Array,
+        A: CompressedRows | Array,
+        B: CompressedRows | Array,
+        witness: Array | None,
+    ) -> None:
+        """Compute C ← A ⊗ B for one sparse and one dense operand, one pair after the other."""
+        C[...] = plan.zero
+        left = A if isinstance(A, CompressedRows) else _compress(A, A.shape[1])
+        right = B if isinstance(B, CompressedRows) else _compress(B, B.shape[1])
+        for i, k, j, a, b in zip(*_pairs(plan, left, right), strict=True):
+            self._add_term(plan, C, witness, (i, j), a, b, k)
+
+    def _add_term(
+        self, plan: KernelPlan, values: Array, witness: Array | None, place: Any, a: Any, b: Any, k: int
+    ) -> None:
+        """Add a ⊗ b to an entry, and note its witness."""
+        before = values[place]
+        values[place] = _add(plan, before, _mul(plan, a, b))
+        if witness is not None and values[place] != before:
+            witness[place] = k
+
     def _eliminate(self, plan: KernelPlan, A: Array) -> None:
         """Close A by Lehmann's elimination, A[i, j] ⊕= A[i, k] ⊗ A[k, k]* ⊗ A[k, j] for each pivot k.
 
@@ -137,6 +211,32 @@ class ReferenceBackend:
             A[others, k] = column[others, 0]
             A[k, others] = _mul(plan, star, row)[0, others]
             A[k, k] = star[0, 0]
+
+
+def _row_numbers(rows: CompressedRows) -> Array:
+    """Return the row of each entry of a sparse matrix."""
+    numbers: Array = np.repeat(np.arange(rows.starts.size - 1), np.diff(rows.starts))
+    return numbers
+
+
+def _compress(matrix: Array, width: int) -> CompressedRows:
+    """Return a dense matrix as a sparse one that stores every entry."""
+    m = matrix.shape[0]
+    return CompressedRows(np.arange(m + 1) * width, np.tile(np.arange(width), m), matrix.ravel(), width)
+
+
+def _pairs(plan: KernelPlan, A: CompressedRows, B: CompressedRows) -> tuple[Array, Array, Array, Array, Array]:
+    """Return i, k, j, A[i, k] and B[k, j] of every pair of stored entries, by rows of A and then by k."""
+    counts = np.diff(B.starts)[A.columns]
+    ends = np.cumsum(counts)
+    entries = np.arange(counts.sum()) + np.repeat(B.starts[A.columns] - ends + counts, counts)
+    return (
+        np.repeat(_row_numbers(A), counts),
+        np.repeat(A.columns, counts),
+        B.columns[entries],
+        np.repeat(A.values, counts),
+        B.values[entries],
+    )
 
 
 def _operands(C: Array, A: Array, B: Array, columns: int | None = None) -> tuple[Array, Array, Array]:

@@ -135,12 +135,12 @@ def test_a_backend_has_what_it_declares(backend):
 
 
 def test_which_groups_are_declared():
-    """The fallback declares no group. Only the CPU declares sequences, and only the GPU declares streams, passes and
-    graphs."""
+    """The fallback declares sparse products alone. Only the CPU declares sequences, and only the GPU declares streams,
+    passes and graphs."""
     both = {"products", "closures", "paths"}
     assert {backend.name: set(declared_groups(backend)) for backend in every_backend()} == {
-        "cpu": both | {"sequences"},
-        "reference": set(),
+        "cpu": both | {"sequences", "sparse"},
+        "reference": {"sparse"},
         "cuda": both | {"streams", "passes", "graphs"},
     }
     hints = typing.get_type_hints(Capabilities, {**vars(contract), "Tolerance": object})

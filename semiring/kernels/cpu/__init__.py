@@ -7,6 +7,7 @@ From the bottom up:
 * `closing` has the closure of a block.
 * `elimination` has the loops of sparse elimination.
 * `bits` has products and closures of truth values packed into words.
+* `sparse_loops` has the products of sparse matrices.
 * `predecessors` has the search for predecessors, and `dijkstra` Dijkstra's algorithm.
 * `threads` has the pool of threads and the team of native threads.
 * `kernels` holds the kernels of one definition.
@@ -26,13 +27,15 @@ from semiring.kernels.contract import (
     Array,
     Capabilities,
     ClosureKernels,
+    CompressedRows,
     KernelPlan,
     PathKernels,
     ProductKernels,
     SequenceKernels,
+    SparseKernels,
     Steps,
 )
-from semiring.kernels.cpu import bit_matrices, dijkstra_loops
+from semiring.kernels.cpu import bit_matrices, dijkstra_loops, sparse_loops
 from semiring.kernels.cpu.kernels import copy_matrix, kernels_for
 from semiring.kernels.cpu.product import log_products, log_vectors, log_walks
 from semiring.kernels.cpu.product.macro_kernel import FULL
@@ -49,7 +52,7 @@ _DYNAMIC = {"bertoldi_openmp": True, "bertoldi_openmp_static": False}
 _NO_MARKS = np.empty((0, 0), np.int32)
 
 
-class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
+class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels, SparseKernels):
     """The kernel contract, which documents the operations, on every dtype of the host, and on packed bits."""
 
     name = "cpu"
@@ -263,6 +266,38 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
         self, plan: KernelPlan, graph: Any, sources: Array, targets: Array, limit: Any
     ) -> tuple[Array, Array, Array]:
         return dijkstra_loops.search_near(plan, graph, sources, targets, limit)
+
+    def find_pattern(
+        self,
+        plan: KernelPlan,
+        A: CompressedRows,
+        B: CompressedRows,
+        excluded: CompressedRows | None,
+        demand: Callable[[int], None],
+    ) -> CompressedRows:
+        return sparse_loops.find_pattern(plan, A, B, excluded, demand)
+
+    def multiply_pattern(
+        self,
+        plan: KernelPlan,
+        A: CompressedRows,
+        B: CompressedRows | Array,
+        pattern: CompressedRows,
+        values: Array,
+        reached: Array | None,
+        witness: Array | None,
+    ) -> dict[str, int]:
+        return sparse_loops.multiply_pattern(plan, A, B, pattern, values, reached, witness)
+
+    def multiply_mixed(
+        self,
+        plan: KernelPlan,
+        C: Array,
+        A: CompressedRows | Array,
+        B: CompressedRows | Array,
+        witness: Array | None,
+    ) -> None:
+        sparse_loops.multiply_mixed(plan, C, A, B, witness)
 
 
 def _report_divergence(plan: KernelPlan, pivot: int) -> None:

@@ -72,6 +72,7 @@ _PURPOSES = (
     ("elimination", "sparse factorization"),
     ("dijkstra", "shortest-path searches"),
     ("graphs", "graph analysis"),
+    ("sparse_loops", "sparse products"),
     ("bit_loops", "products of packed bits"),
     ("log_", "log_plus products"),
     ("closing", "closures"),

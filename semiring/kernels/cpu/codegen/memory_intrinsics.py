@@ -114,6 +114,16 @@ def trailing_zeros(typing: Context, word: Any) -> Code:
 
 
 @intrinsic
+def count_bits(typing: Context, word: Any) -> Code:
+    """Return how many bits of a 64-bit integer are set."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.ctpop(args[0])
+
+    return types.int64(types.uint64), code
+
+
+@intrinsic
 def use_wide_vectors(typing: Context) -> Code:
     """Let the loops of a function use the widest vectors of the machine, which LLVM avoids by default.
 

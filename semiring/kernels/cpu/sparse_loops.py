@@ -1,0 +1,559 @@
+"""Products of sparse matrices, row by row (Gustavson), with an accumulator for each row by its size.
+
+A product has two passes. The first one finds the pattern of the result. It depends on no semiring, so it is compiled
+once. The second one computes the terms at the positions of a pattern, which is that of the result or a mask. It finds
+the place of a column in a row of the pattern by one of these accumulators:
+
+* ``bitmap``, the dense one: a bit for each column, and for each word of 64 bits the place of its first column. They
+  take 0.2 bytes a column, a fifth of a cache line for 64 columns, where a dense vector of values takes eight lines.
+  Bits are read in order, so rows are sorted without a sort.
+* ``hash``, for short rows of wide matrices, whose bitmap would leave the cache: open addressing.
+* ``list``, for the shortest rows: a search in the sorted columns.
+
+The first pass joins the sorted rows of B by merges where the second one takes ``hash``. If a row of B is much longer
+than the row of a mask, the columns of the mask are searched in the row of B instead.
+
+Threads take ranges of rows with about equal numbers of pairs. A row is computed by one thread in the order of k, so
+results are bitwise identical for any number of threads. Workspace: 0.2 bytes a column for each thread, a copy of the
+columns of the result, and four bytes for each pair of a task.
+
+Sources: F. G. Gustavson, ACM TOMS 4 (1978); Y. Nagasaka and others, Parallel Computing 90 (2019), for the accumulators;
+S. Milaković and others, arXiv 2111.09947, for masks.
+"""
+
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
+# (the functions below are compiled: their types are Numba's)
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from semiring.kernels.contract import CompressedRows, KernelPlan
+from semiring.kernels.cpu.codegen.jit import kernel
+from semiring.kernels.cpu.codegen.memory_intrinsics import count_bits, trailing_zeros
+from semiring.kernels.cpu.codegen.numba_internals import INLINED, PART
+from semiring.kernels.cpu.codegen.scalars import ScalarSemiring, accumulate, better, times
+from semiring.kernels.cpu.thread_pool import run_tasks
+
+__all__ = ["find_pattern", "multiply_mixed", "multiply_pattern"]
+
+Array = NDArray[Any]
+
+_TASKS_PER_THREAD = 8  # so that threads end at about the same time
+_MIN_TASK, _MAX_TASK = 1 << 15, 1 << 22  # pairs: a task takes 50 µs to 20 ms, and Ctrl-C waits for running tasks
+_MAX_SHARED = 1 << 26  # pairs up to which the tasks of one call share one buffer of columns
+_CACHED_WIDTH = 1 << 21  # columns: the bitmap of a narrower matrix stays in the second-level cache
+_SPARSENESS = 1 << 12  # in a wider matrix, columns for each pair from which on a row needs another accumulator
+_MAX_BITMAP = 1 << 33  # columns: wider matrices have no bitmap
+_LIST = 8  # entries of the longest row of a pattern that is searched
+_LONG = 32  # how many times as long a row of B is as a row of a mask whose columns are searched in it
+_ACCUMULATORS = ("list", "bitmap", "hash")
+
+_inner = njit(**PART)
+_inlined = njit(**INLINED)
+
+
+# ---------------------------------------------------------------------------------------------------- the pattern
+
+
+@kernel
+def _count_pairs(a_starts, a_columns, b_starts, first, last, out):
+    """Write to out[i + 1] how many pairs row i of A ⊗ B has, and one more for the row itself."""
+    for i in range(first, last):
+        count = 1
+        for p in range(a_starts[i], a_starts[i + 1]):
+            k = a_columns[p]
+            count += b_starts[k + 1] - b_starts[k]
+        out[i + 1] = count
+
+
+@_inlined
+def _needs_bitmap(size, width):
+    """Return whether a row of at most ``size`` entries is accumulated in a bitmap."""
+    return width <= _CACHED_WIDTH or (width <= _MAX_BITMAP and size > width // _SPARSENESS)
+
+
+@_inner
+def _emit_bits(words, summary, uses_summary, out, count):
+    """Append the columns whose bits are set to out[count:], in order, and clear the bits. Return the new count."""
+    if uses_summary:
+        for s in range(summary.size):
+            group = summary[s]
+            if group == 0:
+                continue
+            summary[s] = 0
+            while group != 0:
+                w = (s << 6) + trailing_zeros(group)
+                group &= group - np.uint64(1)
+                word = words[w]
+                words[w] = 0
+                while word != 0:
+                    out[count] = (w << 6) + trailing_zeros(word)
+                    count += 1
+                    word &= word - np.uint64(1)
+        return count
+    for w in range(words.size):
+        word = words[w]
+        if word == 0:
+            continue
+        words[w] = 0
+        while word != 0:
+            out[count] = (w << 6) + trailing_zeros(word)
+            count += 1
+            word &= word - np.uint64(1)
+    return count
+
+
+@_inner
+def _merge(a, a_first, a_last, b, b_first, b_last, out, count):
+    """Append the union of two ascending lists to out[count:], and return the new count."""
+    while a_first < a_last and b_first < b_last:
+        x, y = a[a_first], b[b_first]
+        out[count] = min(x, y)
+        a_first += x <= y
+        b_first += y <= x
+        count += 1
+    while a_first < a_last:
+        out[count] = a[a_first]
+        a_first += 1
+        count += 1
+    while b_first < b_last:
+        out[count] = b[b_first]
+        b_first += 1
+        count += 1
+    return count
+
+
+@_inner
+def _merge_rows(a_columns, first, last, b_starts, b_columns, lists, others, ends):
+    """Write the union of the rows a_columns[first:last] of B to ``lists``, and return its size.
+
+    Neighbouring rows are merged, then neighbouring unions, and so on.
+    """
+    count = size = 0
+    for p in range(first, last):
+        for q in range(b_starts[a_columns[p]], b_starts[a_columns[p] + 1]):
+            lists[size] = b_columns[q]
+            size += 1
+        ends[count] = size
+        count += 1
+    while count > 1:
+        size = start = 0
+        half = (count + 1) // 2
+        for pair in range(half):
+            middle = ends[2 * pair]
+            end = ends[2 * pair + 1] if 2 * pair + 1 < count else middle
+            size = _merge(lists, start, middle, lists, middle, end, others, size)
+            start = end
+            ends[pair] = size
+        for e in range(size):
+            lists[e] = others[e]
+        count = half
+    return size
+
+
+@_inner
+def _remove_columns(columns, first, count, excluded, e, e_end):
+    """Remove the columns excluded[e:e_end] from columns[first:count], both ascending, and return the new count."""
+    kept = first
+    for p in range(first, count):
+        while e < e_end and excluded[e] < columns[p]:
+            e += 1
+        if e == e_end or excluded[e] != columns[p]:
+            columns[kept] = columns[p]
+            kept += 1
+    return kept
+
+
+@kernel
+def _find_columns(
+    a_starts, a_columns, b_starts, b_columns, width, m_starts, m_columns, pairs, first, last, workspace, out, counts
+):
+    """Write the columns of the rows of A ⊗ B outside the excluded pattern to ``out``, and return how many they are.
+
+    ``counts`` receives the number of each row. ``m_starts`` is empty if no position is excluded.
+    """
+    words, summary, _ = workspace
+    longest, widest = 0, 0  # of the rows that are merged
+    for i in range(first, last):
+        size = pairs[i + 1] - pairs[i] - 1
+        if a_starts[i + 1] - a_starts[i] > 1 and not _needs_bitmap(size, width):
+            longest, widest = max(longest, size), max(widest, a_starts[i + 1] - a_starts[i])
+    lists, others, ends = np.empty(longest, out.dtype), np.empty(longest, out.dtype), np.empty(widest, np.int64)
+    count = 0
+    for i in range(first, last):
+        begin, size = count, pairs[i + 1] - pairs[i] - 1
+        p, p_end = a_starts[i], a_starts[i + 1]
+        e, e_end = (m_starts[i], m_starts[i + 1]) if m_starts.size else (0, 0)
+        if size == 0:
+            pass
+        elif p_end - p == 1:
+            for q in range(b_starts[a_columns[p]], b_starts[a_columns[p] + 1]):
+                out[count] = b_columns[q]
+                count += 1
+            count = _remove_columns(out, begin, count, m_columns, e, e_end)
+        elif _needs_bitmap(size, width):
+            uses_summary = size < words.size
+            while p < p_end:
+                q, q_end = b_starts[a_columns[p]], b_starts[a_columns[p] + 1]
+                if uses_summary:
+                    for entry in range(q, q_end):
+                        j = np.uint64(b_columns[entry])
+                        w = np.int64(j >> np.uint64(6))
+                        words[w] |= np.uint64(1) << (j & np.uint64(63))
+                        summary[w >> 6] |= np.uint64(1) << np.uint64(w & 63)
+                else:
+                    for entry in range(q, q_end):
+                        j = np.uint64(b_columns[entry])
+                        words[np.int64(j >> np.uint64(6))] |= np.uint64(1) << (j & np.uint64(63))
+                p += 1
+            for entry in range(e, e_end):
+                j = np.uint64(m_columns[entry])
+                words[np.int64(j >> np.uint64(6))] &= ~(np.uint64(1) << (j & np.uint64(63)))
+            count = _emit_bits(words, summary, uses_summary, out, count)
+        else:
+            found = _merge_rows(a_columns, p, p_end, b_starts, b_columns, lists, others, ends)
+            for entry in range(found):
+                out[count + entry] = lists[entry]
+            count = _remove_columns(out, begin, count + found, m_columns, e, e_end)
+        counts[i] = count - begin
+    return count
+
+
+# --------------------------------------------------------------------------------------- the terms at a pattern
+
+
+@_inlined
+def _add_term(sr, values, reached, witness, place, a, b, k):
+    """Add a ⊗ b to an entry, and note its witness."""
+    if witness is None:
+        values[place] = accumulate(sr, values[place], a, b)
+    else:
+        term = times(sr, a, b)
+        if better(sr, term, values[place]):
+            values[place] = term
+            witness[place] = k
+    if reached is not None:
+        reached[place] = True
+
+
+@_inner
+def _search(columns, first, last, column):
+    """Return the place of a column in the ascending columns[first:last], or -1."""
+    end = last
+    while first < last:
+        middle = (first + last) // 2
+        if columns[middle] < column:
+            first = middle + 1
+        else:
+            last = middle
+    return first if first < end and columns[first] == column else -1
+
+
+@_inlined
+def _slot(column, shift):
+    """Return the first slot of a hash table of 2^(64 - shift) slots that may hold a column."""
+    return np.int64((np.uint64(column) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(shift))
+
+
+@_inner
+def _fill_table(columns, first, last, table):
+    """Enter the places of columns[first:last] into a hash table of places, and return its shift."""
+    shift = 63
+    while (1 << (64 - shift)) < 2 * (last - first):
+        shift -= 1
+    size = 1 << (64 - shift)
+    for slot in range(size):
+        table[slot] = -1
+    for p in range(first, last):
+        slot = _slot(columns[p], shift)
+        while table[slot] >= 0:
+            slot = (slot + 1) & (size - 1)
+        table[slot] = p
+    return shift
+
+
+@_inner
+def _fill_bitmap(columns, first, last, words, ranks):
+    """Set the bits of columns[first:last], and write the place of the first column of each word, counted from first."""
+    for p in range(first, last):
+        j = np.uint64(columns[p])
+        w = np.int64(j >> np.uint64(6))
+        if words[w] == 0:
+            ranks[w] = p - first
+        words[w] |= np.uint64(1) << (j & np.uint64(63))
+
+
+@kernel
+def _multiply_rows(sr, zero, A, B, pattern, values, reached, witness, first, last, workspace, table, numbers):
+    """Compute the rows first … last - 1 of `SparseKernels.multiply_pattern` for a sparse B.
+
+    ``numbers`` (3,) receives the number of rows by accumulator.
+    """
+    a_starts, a_columns, a_values = A
+    b_starts, b_columns, b_values = B
+    starts, columns, width = pattern
+    words, _, ranks = workspace
+    for i in range(first, last):
+        begin, end = starts[i], starts[i + 1]
+        values[begin:end] = zero
+        size = end - begin
+        if size == 0:
+            continue
+        kind = 1 if _needs_bitmap(size, width) else 0 if size <= _LIST else 2
+        shift = 0
+        if kind == 1:
+            _fill_bitmap(columns, begin, end, words, ranks)
+        elif kind == 2:
+            shift = _fill_table(columns, begin, end, table)
+        numbers[kind] += 1
+        last_slot = (1 << (64 - shift)) - 1 if kind == 2 else 0
+        for p in range(a_starts[i], a_starts[i + 1]):
+            k, a = a_columns[p], a_values[p]
+            q, q_end = b_starts[k], b_starts[k + 1]
+            if q_end - q > _LONG * size:
+                for place in range(begin, end):
+                    entry = _search(b_columns, q, q_end, columns[place])
+                    if entry >= 0:
+                        _add_term(sr, values, reached, witness, place, a, b_values[entry], k)
+            elif kind == 1:
+                for entry in range(q, q_end):
+                    j = np.uint64(b_columns[entry])
+                    w = np.int64(j >> np.uint64(6))
+                    bit = np.uint64(1) << (j & np.uint64(63))
+                    word = words[w]
+                    if word & bit:
+                        place = begin + ranks[w] + count_bits(word & (bit - np.uint64(1)))
+                        _add_term(sr, values, reached, witness, place, a, b_values[entry], k)
+            elif kind == 0:
+                place = begin
+                for entry in range(q, q_end):
+                    j = b_columns[entry]
+                    while place < end and columns[place] < j:
+                        place += 1
+                    if place == end:
+                        break
+                    if columns[place] == j:
+                        _add_term(sr, values, reached, witness, place, a, b_values[entry], k)
+            else:
+                for entry in range(q, q_end):
+                    j = b_columns[entry]
+                    slot = _slot(j, shift)
+                    while table[slot] >= 0 and columns[table[slot]] != j:
+                        slot = (slot + 1) & last_slot
+                    if table[slot] >= 0:
+                        _add_term(sr, values, reached, witness, table[slot], a, b_values[entry], k)
+        if kind == 1:
+            for place in range(begin, end):
+                words[columns[place] >> 6] = 0
+
+
+@kernel
+def _sample_rows(sr, zero, A, B, pattern, values, reached, witness, first, last):
+    """Compute the rows first … last - 1 of `SparseKernels.multiply_pattern` for a dense B."""
+    a_starts, a_columns, a_values = A
+    starts, columns, _ = pattern
+    for i in range(first, last):
+        begin, end = starts[i], starts[i + 1]
+        values[begin:end] = zero
+        for p in range(a_starts[i], a_starts[i + 1]):
+            k, a = a_columns[p], a_values[p]
+            for place in range(begin, end):
+                _add_term(sr, values, reached, witness, place, a, B[k, columns[place]], k)
+
+
+# ------------------------------------------------------------------------------------------ one dense operand
+
+
+@_inlined
+def _add_dense_term(sr, c, witness, i, j, a, b, k):
+    """Add a ⊗ b to c[j], the row i of the result, and note its witness."""
+    if witness is None:
+        c[j] = accumulate(sr, c[j], a, b)
+    else:
+        term = times(sr, a, b)
+        if better(sr, term, c[j]):
+            c[j] = term
+            witness[i, j] = k
+
+
+@kernel
+def _sparse_by_dense(sr, zero, A, B, C, witness, first, last):
+    """Compute the rows first … last - 1 of A ⊗ B for a dense B."""
+    starts, columns, a_values = A
+    n = C.shape[1]
+    if n == 1 and witness is None:
+        for i in range(first, last):
+            total = zero
+            for p in range(starts[i], starts[i + 1]):
+                total = accumulate(sr, total, a_values[p], B[columns[p], 0])
+            C[i, 0] = total
+        return
+    for i in range(first, last):
+        c = C[i]
+        c[:] = zero
+        for p in range(starts[i], starts[i + 1]):
+            k, a = columns[p], a_values[p]
+            b = B[k]
+            for j in range(n):
+                _add_dense_term(sr, c, witness, i, j, a, b[j], k)
+
+
+@kernel
+def _dense_by_sparse(sr, zero, A, B, C, witness, first, last):
+    """Compute the rows first … last - 1 of A ⊗ B for a dense A, whose entries 0̄ are skipped."""
+    starts, columns, b_values = B
+    for i in range(first, last):
+        c = C[i]
+        c[:] = zero
+        for k in range(A.shape[1]):
+            a = A[i, k]
+            if a == zero:
+                continue
+            for q in range(starts[k], starts[k + 1]):
+                _add_dense_term(sr, c, witness, i, columns[q], a, b_values[q], k)
+
+
+# -------------------------------------------------------------------------------------------------- the calls
+
+
+class _Workspaces:
+    """The bitmaps of the threads of one call, made when a task needs one and then kept for the next task."""
+
+    def __init__(self, width: int) -> None:
+        self.words = -(-width // 64) if width <= _MAX_BITMAP else 0
+        self.free: list[tuple[Array, Array, Array]] = []
+
+    @contextmanager
+    def borrow(self) -> Any:
+        try:
+            workspace = self.free.pop()
+        except IndexError:  # pages of NumPy's zeros take memory when they are first written
+            groups = -(-self.words // 64)
+            workspace = np.zeros(self.words, np.uint64), np.zeros(groups, np.uint64), np.zeros(self.words, np.int32)
+        yield workspace
+        self.free.append(workspace)
+
+
+def _work_of_rows(A: CompressedRows, B: CompressedRows, threads: int) -> Array:
+    """Return the sums (m + 1,) of one and the number of pairs over the rows of A ⊗ B."""
+    m = A.starts.size - 1
+    work = np.zeros(m + 1, np.int64)
+    step = max(1, -(-m // threads)) if A.columns.size > _MIN_TASK else max(1, m)
+    parts = [(first, min(m, first + step)) for first in range(0, m, step)]
+    run_tasks(lambda first, last: _count_pairs(A.starts, A.columns, B.starts, first, last, work), parts, threads)
+    return np.cumsum(work, out=work)
+
+
+def _split_rows(work: Array, threads: int) -> list[tuple[int, int]]:
+    """Return ranges of rows of about equal work, from the sums of the work of all rows."""
+    total = int(work[-1])
+    size = min(_MAX_TASK, max(_MIN_TASK, total // (threads * _TASKS_PER_THREAD)))
+    ends = np.unique(np.searchsorted(work, np.arange(size, total + size, size)).clip(max=work.size - 1))
+    ends = ends[ends > 0]
+    return [(int(a), int(b)) for a, b in zip([0, *ends], ends, strict=False)]
+
+
+def find_pattern(
+    plan: KernelPlan,
+    A: CompressedRows,
+    B: CompressedRows,
+    excluded: CompressedRows | None,
+    demand: Callable[[int], None],
+) -> CompressedRows:
+    """Compute `SparseKernels.find_pattern` of the contract."""
+    m, width = A.starts.size - 1, B.width
+    work, workspaces = _work_of_rows(A, B, plan.threads), _Workspaces(width)
+    m_starts, m_columns = (np.empty(0, np.int64), B.columns) if excluded is None else excluded[:2]
+    tasks, parts, counts = _split_rows(work, plan.threads), {}, np.zeros(m + 1, np.int64)
+    memory = np.empty(int(work[-1]) if work[-1] <= _MAX_SHARED else 0, B.columns.dtype)
+
+    def find(first: int, last: int) -> None:
+        a, b = int(work[first]), int(work[last])
+        out = memory[a:b] if memory.size else np.empty(b - a, memory.dtype)
+        with workspaces.borrow() as workspace:
+            size = _find_columns(
+                *(A.starts, A.columns, B.starts, B.columns, width, m_starts, m_columns),
+                *(work, first, last, workspace, out, counts[1:]),
+            )
+        parts[first] = out[:size] if memory.size else out[:size].copy()
+        found.append(size)
+        demand(sum(found))
+
+    found: list[int] = []
+    run_tasks(find, tasks, plan.threads)
+    starts = np.cumsum(counts, out=counts)
+    columns = np.empty(int(starts[-1]), memory.dtype)
+
+    def gather(first: int, last: int) -> None:
+        columns[starts[first] : starts[last]] = parts.pop(first)
+
+    run_tasks(gather, tasks, plan.threads)
+    return CompressedRows(starts, columns, None, width)
+
+
+def multiply_pattern(
+    plan: KernelPlan,
+    A: CompressedRows,
+    B: CompressedRows | Array,
+    pattern: CompressedRows,
+    values: Array,
+    reached: Array | None,
+    witness: Array | None,
+) -> dict[str, int]:
+    """Compute `SparseKernels.multiply_pattern` of the contract."""
+    sr, numbers = ScalarSemiring(plan), []
+    results = (values, reached, witness)
+    if not isinstance(B, CompressedRows):
+        lengths = np.diff(A.starts) * np.diff(pattern.starts) + 1
+
+        def sample(first: int, last: int) -> None:
+            _sample_rows(sr, plan.zero, A[:3], B, (*pattern[:2], 0), *results, first, last)
+
+        run_tasks(sample, _split_rows(np.append(0, np.cumsum(lengths)), plan.threads), plan.threads)
+        return {"list": pattern.starts.size - 1}
+    work, workspaces = _work_of_rows(A, B, plan.threads), _Workspaces(B.width)
+    lengths = np.diff(pattern.starts)
+
+    def multiply(first: int, last: int) -> None:
+        longest = int(lengths[first:last].max(initial=0))
+        table = np.empty(4 * longest if pattern.width > _CACHED_WIDTH else 0, np.int64)
+        count = np.zeros(len(_ACCUMULATORS), np.int64)
+        with workspaces.borrow() as workspace:
+            _multiply_rows(
+                *(sr, plan.zero, A[:3], B[:3], (*pattern[:2], B.width), *results),
+                *(first, last, workspace, table, count),
+            )
+        numbers.append(count)
+
+    run_tasks(multiply, _split_rows(work, plan.threads), plan.threads)
+    totals = sum(numbers, np.zeros(len(_ACCUMULATORS), np.int64))
+    return {name: int(rows) for name, rows in zip(_ACCUMULATORS, totals, strict=True) if rows}
+
+
+def multiply_mixed(
+    plan: KernelPlan, C: Array, A: CompressedRows | Array, B: CompressedRows | Array, witness: Array | None
+) -> None:
+    """Compute `SparseKernels.multiply_mixed` of the contract."""
+    sr = ScalarSemiring(plan)
+    if isinstance(A, CompressedRows):
+        work = A.starts * C.shape[1] + np.arange(A.starts.size)
+
+        def multiply(first: int, last: int) -> None:
+            _sparse_by_dense(sr, plan.zero, A[:3], B, C, witness, first, last)
+
+    else:
+        assert isinstance(B, CompressedRows)
+        work = np.arange(C.shape[0] + 1) * (B.columns.size + C.shape[1])
+
+        def multiply(first: int, last: int) -> None:
+            _dense_by_sparse(sr, plan.zero, A, B[:3], C, witness, first, last)
+
+    if C.size:
+        run_tasks(multiply, _split_rows(work, plan.threads), plan.threads)
