@@ -25,6 +25,7 @@ from semiring.arrays.operands import (
     as_array,
     as_host_operand,
     as_output,
+    common_dtype,
     operands,
     require_real_numbers,
     result_converter,
@@ -41,9 +42,10 @@ from semiring.linalg.dispatch import (
     engine_for,
     scan_operands,
 )
-from semiring.linalg.elementwise import scaled_sum
+from semiring.linalg.elementwise import add, multiply, scaled_sum
 from semiring.linalg.products import matmul
 from semiring.linalg.ranges import demand_range, magnitudes, may_wrap, scanned_magnitude
+from semiring.linalg.sparse_products import has_sparse
 from semiring.namespaces import Array, array_namespace, is_device_array
 from semiring.threads import check_threads
 
@@ -123,14 +125,15 @@ def gemm(
     Returns
     -------
     array, shape (m, n)
-        The result in NumPy's promotion of the dtypes, or ``out``. A `BitMatrix` operand gives a `BitMatrix`.
+        The result in NumPy's promotion of the dtypes, or ``out``. A `BitMatrix` operand gives a `BitMatrix`. Operands
+        that are all sparse give a sparse matrix, for which there is no ``out``.
 
     Raises
     ------
     ValueError
         If only one of C and β is given.
     TypeError
-        If a semiring is given for C, or ``transpose`` is not two truth values.
+        If a semiring is given for C, ``transpose`` is not two truth values, or ``out`` is given for a sparse result.
     ShapeError
         If an operand is not a matrix, α or β is not a scalar, or the shapes do not fit.
     DTypeError
@@ -165,6 +168,14 @@ def gemm(
     read = {"A": A, "B": B} | ({} if C is None else {"C": C})
     if any(isinstance(x, BitMatrix) for x in (A, B, C)):
         return packed.gemm(A, B, C, semiring, alpha, beta, flips, out, threads, device)
+    if has_sparse(A, B, C):
+        left, right = (
+            (x if has_sparse(x) else np.asarray(x)).T if flip else x for x, flip in zip((A, B), flips, strict=True)
+        )
+        result = _sparse_gemm(semiring, left, right, C, alpha, beta, out, check, threads, device)
+        if has_sparse(result):  # a transpose has another format than its matrix
+            return result.asformat(A.format if A.format in ("csr", "csc", "coo") else "csr")
+        return result
     arrays, first, second = _gather_operands(semiring, alpha, beta, read, device, check)
     for name, array in arrays.items():
         if array.ndim != 2:
@@ -242,6 +253,10 @@ def gemv(
     semiring = _resolve_semiring(y, "y", semiring)
     _check_addend(y, "y", beta, semiring)
     read = {"A": A, "x": x} | ({} if y is None else {"y": y})
+    if has_sparse(A, x, y):
+        if has_sparse(x, y) or np.ndim(x) != 1 or (y is not None and np.ndim(y) != 1):
+            raise ShapeError("gemv takes vectors as x and y, which are dense: pass arrays of one dimension")
+        return _sparse_gemm(semiring, A.T if transpose else A, x, y, alpha, beta, out, check, threads, device)
     arrays, first, second = _gather_operands(semiring, alpha, beta, read, device, check)
     matrix, vector, last = arrays["A"].T if transpose else arrays["A"], arrays["x"], arrays.get("y")
     if matrix.ndim != 2 or vector.ndim != 1 or (last is not None and last.ndim != 1):
@@ -391,6 +406,11 @@ def axpy(
     """
     if threads is not None:
         check_threads(threads)
+    if has_sparse(x) and has_sparse(y):
+        if out is not None:
+            raise TypeError("out= is given, and the result is sparse: leave out= away")
+        algebra, options = as_semiring(semiring), {"check": check, "device": device}
+        return add(multiply(alpha, x, algebra, **options), y, algebra, **options)
     return scaled_sum(as_semiring(semiring), alpha, x, y, out, check, device)
 
 
@@ -447,6 +467,42 @@ def dot(
     if shapes[0] != shapes[1]:
         raise ShapeError(f"x is {tuple(shapes[0])}, y is {tuple(shapes[1])}: dot takes vectors of one length")
     return matmul(x, y, semiring, check=check, threads=threads, device=device)
+
+
+def _sparse_gemm(
+    semiring: Semiring,
+    A: Any,
+    B: Any,
+    C: Any,
+    alpha: Any,
+    beta: Any,
+    out: Any,
+    check: bool,
+    threads: int | None,
+    device: Any,
+) -> Any:
+    """Return (α ⊗ A ⊗ B) ⊕ (β ⊗ C) for a sparse operand: sparse if A and B are, and C if there is one."""
+    for name, scalar in (("alpha", alpha), ("beta", beta)):
+        if np.ndim(scalar):
+            raise ShapeError(f"{name} is {np.shape(scalar)}: it must be a scalar")
+    options: Any = {"check": check, "device": device}
+    is_dense_sum = C is not None and not has_sparse(C)
+    if out is not None and has_sparse(A) and has_sparse(B) and not is_dense_sum:
+        raise TypeError("out= is given, and the result is sparse: leave out= away")
+    dtype = common_dtype(semiring, *(as_host_operand(x) for x in (A, B, C) if x is not None))
+    # A zero or a one that is ±∞ takes no part in the promotion.
+    alpha, beta = (typed_constant(x, dtype) if isinstance(x, float) and isinf(x) else x for x in (alpha, beta))
+    scaled = A if alpha is None else multiply(alpha, A, semiring, **options)
+    result = matmul(scaled, B, semiring, threads=threads, **options)
+    if C is not None and beta != semiring.zero_for(dtype):
+        shape = np.shape(C) if is_dense_sum else C.shape
+        if shape != result.shape:
+            raise ShapeError(f"the addend is {shape}, the product is {result.shape}")
+        result = add(result, multiply(beta, C, semiring, **options), semiring, **options)
+    if out is None:
+        return result
+    store(as_output(out, result.shape, result.dtype), np.asarray(result))
+    return out
 
 
 def _gather_operands(

@@ -20,9 +20,12 @@ from semiring.arrays.encoding import Scan, check_entries, check_operands, round_
 from semiring.arrays.memory import demand_array, new_array
 from semiring.arrays.operands import as_array, as_output, operands, result_converter, run_on_operand_device, store
 from semiring.arrays.scans import limits_of
+from semiring.arrays.sparse import is_sparse
 from semiring.errors import ShapeError
 from semiring.linalg import packed
 from semiring.linalg.ranges import demand_range, magnitudes, may_wrap, scanned_magnitude
+from semiring.linalg.sparse_elementwise import add_sparse, multiply_entries, reduce_sparse
+from semiring.linalg.sparse_products import has_sparse
 from semiring.namespaces import Array, array_namespace, is_device_array
 from semiring.threads import check_threads
 
@@ -158,8 +161,8 @@ def add(
     Parameters
     ----------
     A, B : array_like
-        Arrays, lists, numbers or SciPy sparse matrices. A `BitMatrix` operand needs another matrix of truth values of
-        its shape. Frames are read without their labels.
+        Arrays, lists, numbers or SciPy sparse matrices. Two sparse matrices have one shape. A `BitMatrix` operand needs
+        another matrix of truth values of its shape. Frames are read without their labels.
     semiring : Semiring or str, optional
         A `Semiring` or the name of one in the catalogue. The default is min-plus.
     out : array, optional
@@ -175,12 +178,17 @@ def add(
     -------
     array
         The sums, in the shape to which the operands broadcast, in NumPy's promotion of their dtypes, and in their
-        library and memory. Or ``out``. Two `BitMatrix` operands give a `BitMatrix`.
+        library and memory. Or ``out``. Two `BitMatrix` operands give a `BitMatrix`. Two sparse matrices give a sparse
+        matrix of the class of the first one, with the entries of both. A sparse and a dense operand give an array.
 
     Raises
     ------
     ShapeError
-        If the shapes do not broadcast, or two packed matrices differ in shape.
+        If the shapes do not broadcast, or two packed or sparse matrices differ in shape.
+    TypeError
+        If ``out`` is given for a sparse result.
+    AlgebraError
+        For sparse operands if the zero does not annihilate.
     DTypeError
         If the semiring is not defined on the dtype.
     DomainError
@@ -219,7 +227,7 @@ def multiply(
     Parameters
     ----------
     A, B : array_like
-        Operands as in `add`. The zero absorbs every entry.
+        Operands as in `add`. The zero absorbs every entry. A dense operand broadcasts to a sparse one.
     semiring : Semiring or str, optional
         A `Semiring` or the name of one in the catalogue. The default is min-plus.
     out : array, optional
@@ -234,13 +242,14 @@ def multiply(
     Returns
     -------
     array
-        The products, in shape, dtype, library and memory as in `add`, or ``out``.
+        The products, in shape, dtype, library and memory as in `add`, or ``out``. With a sparse operand it is a sparse
+        matrix of its class, with the entries that every sparse operand stores.
 
     Raises
     ------
     IntegerOverflowError
         If a result does not fit the integer dtype, or on integers of min-plus and max-plus would mean "no path".
-    ShapeError, DTypeError, DomainError, DeviceError
+    ShapeError, TypeError, DTypeError, DomainError, DeviceError, AlgebraError
         As in `add`.
 
     Examples
@@ -258,6 +267,15 @@ def _entrywise(operation: str, semiring: Semiring, A: Any, B: Any, out: Any, che
     """Return ⊕ (``"add"``) or ⊗ (``"mul"``) of two operands, which broadcast."""
     if isinstance(A, BitMatrix) or isinstance(B, BitMatrix):
         return packed.entrywise(operation, A, B, semiring, out, device)
+    if has_sparse(A, B) and (operation == "mul" or (is_sparse(A) and is_sparse(B))):
+        if out is not None:
+            raise TypeError("out= is given, and the result is sparse: leave out= away")
+        apply = add_sparse if operation == "add" else multiply_entries
+
+        def entrywise(x: Array, y: Array) -> Any:
+            return _entrywise(operation, semiring, x, y, None, check, None)
+
+        return apply(A, B, semiring, check, device, entrywise)
     arrays, scans, shape = _gather_operands(semiring, check, device, A=A, B=B)
     left, right = (to_compute_dtype(array, semiring) for array in arrays.values())
     _demand_range(semiring, operation, left, right, scans)
@@ -387,7 +405,7 @@ def reduce(
     Parameters
     ----------
     A : array_like
-        An array of any shape.
+        An array of any shape, or a SciPy sparse matrix, of which the stored entries are added.
     semiring : Semiring or str, optional
         A `Semiring` or the name of one in the catalogue. The default is min-plus.
     axis : int or tuple of int, optional
@@ -436,6 +454,9 @@ def reduce(
         check_threads(threads)
     semiring = as_semiring(semiring)
     check_sum_laws(semiring)
+    if has_sparse(A):
+        ufunc = _ufunc(semiring.add.expression)
+        return reduce_sparse(A, semiring, reduced_axes(axis, 2), keepdims, check, device, ufunc)
     operand = as_array(A, semiring, device=device, check=check)
     scan = check_operands(semiring, {"A": operand})[0] if check else Scan()
     array = to_compute_dtype(operand, semiring)

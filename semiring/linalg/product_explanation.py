@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +21,7 @@ __all__ = ["ProductExplanation", "is_recording", "pause_recording", "record_kern
 
 @dataclass
 class ProductExplanation:
-    """How a call computed its products, as ``explain=True`` returns it. ``str`` returns a summary of five lines.
+    """How a call computed its products, as ``explain=True`` returns it. ``str`` returns a summary of five or six lines.
 
     The parameters are also its attributes. If a call computes several products, `pairs` and `calls` are sums over all
     of them, and the other attributes describe the last one.
@@ -50,6 +50,9 @@ class ProductExplanation:
         The number of pairs of one ⊗ and one ⊕.
     calls : int
         The number of calls of kernels, each for a matrix or a stack.
+    accumulators : dict of str to int
+        For sparse products, how many rows of the result each accumulator computed: ``"bitmap"``, ``"hash"`` or
+        ``"list"``. They are sums over all products.
     """
 
     semiring: str = ""
@@ -62,18 +65,21 @@ class ProductExplanation:
     device: str = "cpu"
     pairs: int = 0
     calls: int = 0
+    accumulators: dict[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
         if not self.calls:
             return f"{self.function} in {self.semiring}\n  kernel   none, because the result has no entries or terms"
         threads = f" with {self.threads} thread{'s' * (self.threads > 1)}" if self.device == "cpu" else ""
         several = f" in {self.calls:,} calls of the kernel" if self.calls > 1 else ""
+        rows = ", ".join(f"{count:,} by {name}" for name, count in self.accumulators.items())
         return "\n".join(
             [
                 f"{self.function} in {self.semiring}, {self.dtype}",
                 f"  kernel   {self.kernel}, on {self.device}{threads}",
                 f"  encoding {self.encoding}",
                 f"  sums     in {self.accumulation}",
+                *([f"  rows     {rows}"] if rows else []),
                 f"  cost     {self.pairs:,} pairs of ⊗ and ⊕{several}",
             ]
         )
@@ -108,7 +114,16 @@ def is_recording() -> bool:
     return _RECORD.get() is not None
 
 
-def record_kernel(kernel: str, plan: KernelPlan, result: Array, pairs: int, dtype: Any, *, has_zero: bool) -> None:
+def record_kernel(
+    kernel: str,
+    plan: KernelPlan,
+    result: Array,
+    pairs: int,
+    dtype: Any,
+    *,
+    has_zero: bool,
+    accumulators: dict[str, int] | None = None,
+) -> None:
     """Add a call of a kernel to the explanation, if the caller requested one.
 
     Parameters
@@ -125,6 +140,8 @@ def record_kernel(kernel: str, plan: KernelPlan, result: Array, pairs: int, dtyp
         The dtype of the caller's result.
     has_zero
         Whether the operands may have integers for "no path", which are encoded.
+    accumulators
+        For sparse products, how many rows each accumulator computed.
     """
     explanation = _RECORD.get()
     if explanation is None:
@@ -145,6 +162,8 @@ def record_kernel(kernel: str, plan: KernelPlan, result: Array, pairs: int, dtyp
     explanation.accumulation, explanation.threads = sums, plan.threads
     explanation.device = f"cuda:{_device_of(result)}" if is_device_array(result) else "cpu"
     explanation.pairs += int(pairs)
+    for name, rows in (accumulators or {}).items():
+        explanation.accumulators[name] = explanation.accumulators.get(name, 0) + rows
     explanation.calls += 1
 
 

@@ -15,7 +15,7 @@ from semiring.arrays.encoding import Scan, has_inner_zero, round_to_dtype, to_co
 from semiring.arrays.labels import is_labelled, labelled_product, labelled_square
 from semiring.arrays.memory import new_array
 from semiring.arrays.operands import as_matrix, as_output, operands, result_converter, run_on_operand_device, store
-from semiring.errors import AlgebraError, ShapeError
+from semiring.errors import AlgebraError, ShapeError, square_error
 from semiring.linalg import packed
 from semiring.linalg.dispatch import (
     batch_shape,
@@ -28,6 +28,7 @@ from semiring.linalg.dispatch import (
 from semiring.linalg.elementwise import identity
 from semiring.linalg.product_explanation import ProductExplanation, record_product
 from semiring.linalg.ranges import may_wrap
+from semiring.linalg.sparse_products import has_sparse, multiply_sparse, sparse_identity
 from semiring.namespaces import Array, array_namespace, is_device_array
 
 __all__ = ["demand_selective", "matmul", "power"]
@@ -36,6 +37,8 @@ __all__ = ["demand_selective", "matmul", "power"]
 class _ProductOptions(TypedDict, total=False):
     """The options of every overload of `matmul`."""
 
+    mask: Any
+    complement: bool
     out: Any
     check: bool
     threads: int | None
@@ -121,6 +124,8 @@ def matmul(
     B: Any,
     semiring: Semiring | str | None = None,
     *,
+    mask: Any = None,
+    complement: bool = False,
     return_witness: bool = False,
     explain: bool = False,
     out: Any = None,
@@ -135,19 +140,26 @@ def matmul(
     A, B : array_like, shapes (..., m, k) and (..., k, n)
         Matrices, or stacks of them whose leading dimensions broadcast, as in NumPy's matmul. A 1-D operand is one row
         (left) or one column (right), and the result lacks that dimension. They may be lists, read-only and strided
-        arrays, SciPy sparse matrices, or `BitMatrix` for a semiring on bool, with a `BitMatrix` as result. The columns
+        arrays, SciPy sparse matrices, or `BitMatrix` for a semiring on bool, with a `BitMatrix` as result. What a
+        sparse matrix does not store is the zero; its stored entries count, also if they are 0 or the zero. The columns
         of A and the rows of B of pandas frames and series are matched by label. The result has the rows of A and the
         columns of B. Arrays on a GPU (CuPy, PyTorch, JAX, Numba) are multiplied there, on the current stream, and so is
         the result.
     semiring : Semiring or str, optional
         A `Semiring` or the name of one in the catalogue. The default is min-plus.
+    mask : sparse matrix or array of bool, shape (m, n), optional
+        Compute only these entries of a product of matrices: the stored entries of a sparse mask, whatever their values,
+        or the True entries of an array. The result is sparse then, for operands of any kind.
+    complement : bool, default False
+        Compute the entries outside the mask instead. In a dense result the masked entries are the zero.
     return_witness : bool, default False
         Return (C, K), for a selective ⊕. C[i, j] = A[i, k] ⊗ B[k, j] for k = K[i, j].
     explain : bool, default False
         Return (r, explanation), where r is what the call returns otherwise. The explanation prints the kernel, the
         encoding, the dtype of the sums, the threads, the device and the number of pairs.
     out : array, optional
-        An array of the product's shape and dtype, for the result. It may be one of the operands.
+        An array of the product's shape and dtype, for the result. It may be one of the operands. A sparse result has no
+        ``out``.
     check : bool, default True
         Scan every entry for NaN and the domain. Without it, no error that depends on the data is raised. Integers of
         min-plus and max-plus are then assumed to be at most a sixth of their dtype's range in magnitude. Those of
@@ -163,10 +175,14 @@ def matmul(
     -------
     array, shape (..., m, n)
         The product, in NumPy's promotion of the operands' dtypes, and in their library and memory. With k = 0 every
-        entry is the zero. With ``return_witness`` it is the first of two results.
+        entry is the zero. With ``return_witness`` it is the first of two results. Two sparse matrices, or a mask, give
+        a sparse matrix of the class of the first sparse argument, with sorted rows. csr, csc and coo keep their format;
+        other formats give csr. It stores every entry that some pair of stored entries reaches, also if its value is
+        the zero. One sparse matrix and a dense operand give an array.
     K : array of int32, shape (..., m, n)
         With ``return_witness``, the smallest k that attains each entry, and -1 where C is the zero. The dtype is int64
-        for k ≥ 2³¹. K has the labels of C, and counts the columns of A.
+        for k ≥ 2³¹. K has the labels of C, and counts the columns of A. For a sparse C it is sparse, with the pattern
+        of C, and stores k = 0.
     explanation : ProductExplanation
         With ``explain``, the second of two results.
 
@@ -182,7 +198,13 @@ def matmul(
         If the operands are in different memories, or there is no GPU.
     AlgebraError
         If ⊕ is not associative and commutative, or the zero is not its neutral element. With ``return_witness`` if ⊕ is
-        not selective, because then no single k attains a sum.
+        not selective, because then no single k attains a sum. For sparse operands if the zero does not annihilate.
+    ValueError
+        If ``complement`` is given without a mask.
+    TypeError
+        If ``out`` is given for a sparse result.
+    TooLargeError
+        If the result of sparse operands does not fit into memory. It is raised before the result is allocated.
 
     Notes
     -----
@@ -192,6 +214,10 @@ def matmul(
     It costs m·k·n pairs, and packing buffers: up to 16 MiB for each large operand whose rows are not contiguous. These
     are copied: operands of another dtype, integers that include "no path" or need a wider dtype inside, and a result
     whose ``out`` is an operand. With ``return_witness`` the host takes copies of both operands, and of K in int64.
+
+    A sparse product costs a pair for each A[i, k] and B[k, j] that are stored, and for a mask those at its positions.
+    Operands other than csr with sorted rows are copied. The workspace is a copy of the columns of the result, 0.2 n
+    bytes for each thread, and 256 MiB. A dense operand of a masked product is copied with its columns.
 
     Examples
     --------
@@ -213,12 +239,26 @@ def matmul(
       cost     8 pairs of ⊗ and ⊕
     """
     semiring = as_semiring(semiring)
+    if complement and mask is None:
+        raise ValueError("complement=True needs a mask: pass mask=, whose entries are left out")
     if explain:
         with record_product(semiring.name, "matmul") as explanation:
             rest: _ProductOptions = {"out": out, "check": check, "threads": threads, "device": device}
+            rest |= {"mask": mask, "complement": complement}
             return matmul(A, B, semiring, return_witness=bool(return_witness), **rest), explanation
     if return_witness:
         demand_selective(semiring)
+    if mask is not None or not (type(A) is np.ndarray and type(B) is np.ndarray):
+        if mask is not None and (
+            is_labelled(A) or is_labelled(B) or isinstance(A, BitMatrix) or isinstance(B, BitMatrix)
+        ):
+            raise TypeError(
+                "mask= takes arrays and sparse matrices: pass the values of frames, and unpack() packed bits"
+            )
+        if mask is not None or (has_sparse(A, B) and not (is_labelled(A) or is_labelled(B))):
+            rest = {"out": out, "check": check, "threads": threads, "device": device}
+            rest |= {"mask": mask, "complement": bool(complement)}
+            return multiply_sparse(A, B, semiring, return_witness=bool(return_witness), **rest)
     if isinstance(A, BitMatrix) or isinstance(B, BitMatrix):
         if return_witness:
             return packed.matmul_with_witness(A, B, semiring, out, threads, device)
@@ -329,7 +369,8 @@ def power(
     Returns
     -------
     array, shape (n, n)
-        The power, in the dtype, library and memory of A. A frame gives a frame, and a `BitMatrix` a `BitMatrix`.
+        The power, in the dtype, library and memory of A. A frame gives a frame, a `BitMatrix` a `BitMatrix`, and a
+        sparse matrix a sparse matrix.
 
     Raises
     ------
@@ -358,6 +399,8 @@ def power(
         raise ValueError(f"the exponent is {exponent}: a matrix over a semiring has no inverse, so k is at least 0")
     if isinstance(A, BitMatrix):
         return packed.power(A, exponent, semiring, threads, device)
+    if has_sparse(A):
+        return _sparse_power(A, exponent, semiring, check, threads, device)
     if is_labelled(A):
         labelled_matrix = labelled_square(A)
         return labelled_matrix.restore(
@@ -381,3 +424,17 @@ def power(
         if result is not None and not exponent:
             return restore(round_to_dtype(result, matrix.dtype))
         base = matmul(base, base, semiring, check=needs_scan, threads=threads)
+
+
+def _sparse_power(A: Any, exponent: int, semiring: Semiring, check: bool, threads: int | None, device: Any) -> Any:
+    """Return a power of a sparse matrix, as a sparse matrix of its class."""
+    if A.shape[0] != A.shape[1]:
+        raise square_error(A.shape, "A")
+    result, base = sparse_identity(A, semiring, check, device), A
+    while exponent:
+        if exponent & 1:
+            result = multiply_sparse(result, base, semiring, check=check, threads=threads, device=device)
+        exponent >>= 1
+        if exponent:
+            base = multiply_sparse(base, base, semiring, check=check, threads=threads, device=device)
+    return result

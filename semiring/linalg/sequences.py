@@ -31,8 +31,9 @@ from semiring.kernels.contract import Steps
 from semiring.linalg.dispatch import Walker, make_walker, scan_operands
 from semiring.linalg.elementwise import identity, multiply
 from semiring.linalg.product_explanation import ProductExplanation, record_product
-from semiring.linalg.products import demand_selective, matmul
+from semiring.linalg.products import demand_selective, matmul, power
 from semiring.linalg.ranges import may_wrap
+from semiring.linalg.sparse_products import has_sparse
 from semiring.namespaces import Array, array_namespace, is_device_array
 from semiring.threads import check_threads
 
@@ -388,6 +389,35 @@ def _build_chain(
     return Chain(semiring, A, rows, weights, lengths, steps, square, threads), dtype
 
 
+def _is_sparse_chain(As: Any, x: Any) -> bool:
+    """Return whether the matrices of a chain are, or include, sparse matrices, or x is one."""
+    return has_sparse(*(As if isinstance(As, list | tuple) else (As,)), x)
+
+
+def _sparse_states(
+    As: Any, x: Any, semiring: Semiring, weights: Any, lengths: Any, steps: Any, check: bool, threads: Any, device: Any
+) -> Iterator[Any]:
+    """Yield x, or without it the identity, and the state after each step of sparse matrices."""
+    if lengths is not None:
+        raise TypeError("lengths= takes dense As: call multi_dot for each sequence")
+    is_list = isinstance(As, list | tuple)
+    first = As[0] if is_list else As
+    for A in As if is_list else [As]:
+        if np.ndim(A) != 2 or A.shape != (first.shape[0],) * 2:
+            raise ShapeError(f"As holds {np.shape(A)}: the matrices of a sequence are square, of one size")
+    factors = None if weights is None else np.asarray(weights)
+    count = _count_steps(np.empty((len(As), 0, 0)) if is_list else first, factors, steps)
+    options: Any = {"check": check, "threads": threads, "device": device}
+    state = x
+    yield power(first, 0, semiring, **options) if x is None else x
+    for t in range(count):
+        A = As[t] if is_list else As
+        state = A if state is None else matmul(state, A, semiring, **options)
+        if factors is not None:
+            state = multiply(state, factors[t], semiring, **options)
+        yield state
+
+
 class _SequenceOptions(TypedDict, total=False):
     """The options of every overload of `multi_dot`."""
 
@@ -450,7 +480,8 @@ def multi_dot(
     ----------
     As : array_like, shape (T, ..., n, n) or (n, n)
         The matrices of all steps, or one that serves each of them. Dimensions between are a batch: they broadcast with
-        those of ``x``, ``weights`` and ``lengths``.
+        those of ``x``, ``weights`` and ``lengths``. A SciPy sparse matrix, or a list of them, needs no dense matrix;
+        ``lengths`` and ``return_witness`` are then refused.
     x : array_like, shape (..., n), optional
         Vectors, each a row on the left of the first matrix. Vectors with the same matrices are the rows of one product
         a step. Without x the result is the product of the matrices, (..., n, n).
@@ -478,7 +509,7 @@ def multi_dot(
     -------
     array, shape (..., n) or (..., n, n)
         The last state, or without x the product of the matrices. It is in the dtype and library of the operands, as in
-        `matmul`. With ``return_witness`` it is the first of two results.
+        `matmul`. With ``return_witness`` it is the first of two results. The product of sparse matrices is sparse.
     K : array of int32, shape (T, ..., n)
         With ``return_witness``: K[:, ..., j] holds the states before the steps on a best path that ends in j. The
         entries are -1 where the result is the zero, and after the end of a sequence.
@@ -492,7 +523,8 @@ def multi_dot(
     ValueError
         For lengths or steps out of range.
     TypeError
-        If ``steps`` is not an integer. With ``return_witness`` and without x.
+        If ``steps`` is not an integer. With ``return_witness`` and without x. With ``lengths`` or ``return_witness``
+        for sparse matrices.
     DTypeError
         If lengths are not integers, and as in `matmul`.
     AlgebraError
@@ -535,6 +567,13 @@ def multi_dot(
         demand_selective(semiring)
         if x is None:
             raise TypeError("x is None: with return_witness=True, pass the states before the first step")
+    if _is_sparse_chain(As, x):
+        if return_witness:
+            raise TypeError(
+                "return_witness= of multi_dot takes dense As: call matmul with return_witness for each step"
+            )
+        *_, last = _sparse_states(As, x, semiring, weights, lengths, steps, check, threads, device)
+        return last
     chain, dtype = _build_chain(As, x, semiring, weights, lengths, steps, check, threads, device)
     restore = result_converter(As, x, weights)
     if not return_witness:
@@ -583,7 +622,7 @@ def scan(
     -------
     array, shape (T, ..., n) or (T, ..., n, n)
         The state after each step, in dtype, library and memory as in `multi_dot`. Without x the shape is (T, ..., n,
-        n).
+        n). The products of sparse matrices are a list of sparse matrices.
 
     Raises
     ------
@@ -602,6 +641,9 @@ def scan(
            [3., 7.]])
     """
     semiring = as_semiring(semiring)
+    if _is_sparse_chain(As, x):
+        _, *states = _sparse_states(As, x, semiring, weights, lengths, steps, check, threads, device)
+        return states if x is None or has_sparse(x) else np.array(states).reshape(len(states), *np.shape(x))
     chain, dtype = _build_chain(As, x, semiring, weights, lengths, steps, check, threads, device)
     xp = array_namespace(chain.x)
     result = new_array(xp, (chain.steps, *chain.batch, chain.x.shape[-1]), chain.x.dtype)

@@ -235,7 +235,7 @@ def test_sparse_matrices_too_large_for_what_is_asked():
 
 
 def reachable(x):
-    return np.asarray(x.unpack() if hasattr(x, "unpack") else x).tolist()
+    return np.asarray(x.unpack() if hasattr(x, "unpack") else x.toarray() if sp.issparse(x) else x).tolist()
 
 
 FORMS = {

@@ -26,6 +26,7 @@ from semiring.linalg.dispatch import multiply_into, reveals_invalid_entries, sca
 from semiring.linalg.elementwise import add, is_sum_of_numpy, multiply, reduce
 from semiring.linalg.products import demand_selective, matmul
 from semiring.linalg.ranges import may_wrap
+from semiring.linalg.sparse_products import has_sparse
 from semiring.namespaces import Array, array_namespace, is_device_array
 
 __all__ = ["einsum", "einsum_path"]
@@ -178,6 +179,11 @@ def _read_operands(
     for place, x in enumerate(inputs):
         if isinstance(x, BitMatrix):
             raise DTypeError(f"operand {place} is a BitMatrix: einsum takes arrays, pass its unpack()")
+        if has_sparse(x):
+            raise DTypeError(
+                f"operand {place} is a sparse matrix, and einsum takes dense arrays: use matmul, multiply and reduce, "
+                "or make it dense, by add(A, zeros(A.shape, semiring), semiring)"
+            )
         if type(x) is not np.ndarray and (is_frame(x) or is_labelled(x)):
             raise DTypeError(
                 f"operand {place} is a {type(x).__name__} with labels of its own, and einsum finds axes by place "
@@ -285,7 +291,7 @@ def einsum(
         axes that broadcast, and a label twice in a term is a diagonal. A label may stand in any number of terms, and
         axes of size 1 broadcast. Without ``->`` the result has the labels that occur once.
     *operands : array_like
-        One array for each term, as in `matmul`. SciPy sparse matrices become dense. Frames and `BitMatrix` are refused.
+        One array for each term, as in `matmul`. SciPy sparse matrices, frames and `BitMatrix` are refused.
         Without subscripts, arrays and lists of labels alternate.
     semiring : Semiring or str, optional
         A `Semiring` or the name of one in the catalogue. The default is min-plus.

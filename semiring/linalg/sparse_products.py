@@ -1,0 +1,285 @@
+"""Multiply SciPy sparse matrices. What a matrix does not store is the zero of the semiring.
+
+The result of sparse operands is sparse, and its pattern is structural: an entry that some pair of stored entries
+reaches is stored, also if its value is the zero. No operand becomes dense.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.algebra.catalogue import plus_times
+from semiring.arrays.compressed import Rows, as_rows, as_sparse, every_entry, mask_rows, row_numbers
+from semiring.arrays.encoding import Encoding, Scan, convert, decode
+from semiring.arrays.memory import demand_memory
+from semiring.arrays.operands import as_host_operand, as_output, common_dtype, operands, require_real_numbers, store
+from semiring.arrays.sparse import is_sparse
+from semiring.arrays.tensors import is_sparse_tensor
+from semiring.errors import AlgebraError, DeviceError, DomainError, DTypeError, ShapeError
+from semiring.kernels import get_backend
+from semiring.kernels.contract import CompressedRows, SparseKernels, count_pairs
+from semiring.linalg.dispatch import choose_encoding, encode_operand, engine_for, scan_operands
+from semiring.linalg.product_explanation import is_recording, pause_recording, record_kernel
+from semiring.linalg.ranges import demand_range, may_wrap, scanned_magnitude
+from semiring.namespaces import Array, is_device_array
+
+__all__ = ["has_sparse", "multiply_sparse", "read_sparse_operands", "sparse_identity"]
+
+
+def has_sparse(*arguments: Any) -> bool:
+    """Return whether an argument is a SciPy sparse matrix.
+
+    Raises `DTypeError` for sparse tensors of PyTorch and sparse arrays of JAX.
+    """
+    for x in arguments:
+        kind = type(x)
+        if kind is np.ndarray or kind is list:
+            continue
+        if is_sparse(x):
+            return True
+        if is_sparse_tensor(x) or kind.__module__.startswith("jax.experimental.sparse"):
+            raise DTypeError(
+                f"{kind.__module__}.{kind.__qualname__} in a sparse layout is not multiplied yet: pass a SciPy sparse "
+                "matrix, or a dense array whose other entries are the zero of the semiring"
+            )
+    return False
+
+
+def read_sparse_operands(
+    semiring: Semiring, check: bool, device: Any, **arguments: Any
+) -> tuple[list[Any], list[Scan], np.dtype[Any]]:
+    """Return operands of one dtype, `Rows` or NumPy arrays, a scan of each, and the dtype.
+
+    Raises `AlgebraError` if the zero does not annihilate, because then what is not stored would count, and
+    `DeviceError` for operands on a GPU.
+    """
+    if semiring.failed_annihilation is not None:
+        raise AlgebraError(
+            f"{semiring.name} has no sparse matrices: {semiring.failed_annihilation}, and what a sparse matrix does "
+            "not store is the zero. If the zero stands for no entry, define it as inf or -inf"
+        )
+    if device is not None or any(map(is_device_array, arguments.values())):
+        raise DeviceError(
+            "sparse matrices are multiplied on the host: leave out device=, and copy operands to the host"
+        )
+    readable = {name: as_host_operand(x, name) for name, x in arguments.items()}
+    for name, x in readable.items():
+        require_real_numbers(x, name)
+    dtype = common_dtype(semiring, *readable.values())
+    results: list[Any] = []
+    for name, x in readable.items():
+        if is_sparse(x):
+            rows = as_rows(x, semiring, name)
+            results.append(rows._replace(values=convert(rows.values, semiring, dtype, f"{name}.data", check=check)))
+        else:
+            results.append(operands(semiring, dtype, check=check, **{name: x})[0])
+    scans = []
+    for name, x in zip(arguments, results, strict=True):
+        try:
+            scans += scan_operands(semiring, check, **{name: x.values if isinstance(x, Rows) else x})
+        except DomainError as error:
+            if not isinstance(x, Rows):
+                raise
+            (entry,) = error.position
+            row = int(np.searchsorted(x.starts, entry, side="right")) - 1
+            raise error.at(row, int(x.columns[entry])) from None
+    return results, scans, dtype
+
+
+def multiply_sparse(
+    A: Any,
+    B: Any,
+    semiring: Semiring,
+    *,
+    mask: Any = None,
+    complement: bool = False,
+    return_witness: bool = False,
+    out: Any = None,
+    check: bool = True,
+    threads: int | None = None,
+    device: Any = None,
+) -> Any:
+    """Return A ⊗ B as `semiring.matmul` does, for a sparse operand or a mask."""
+    (left, right), scans, dtype = read_sparse_operands(semiring, check, device, A=A, B=B)
+    shape = _product_shape(left, right)
+    pattern = None if mask is None else mask_rows(mask, shape)
+    is_dense = not (isinstance(left, Rows) and isinstance(right, Rows)) and (mask is None or complement)
+    if out is not None and not is_dense:
+        raise TypeError(
+            "out= is given, and the product is sparse: leave out= away, because its size is not known before"
+        )
+    product = _Product(semiring, dtype, scans, threads, return_witness)
+    product.demand_range(left, right, pattern, complement)
+    if is_dense:
+        C, K = product.dense(left, right, shape)
+        if pattern is not None:
+            places = row_numbers(pattern.starts), pattern.columns
+            C[places] = semiring.zero_for(dtype)
+            if K is not None:
+                K[places] = -1
+        if out is not None:
+            store(as_output(out, shape, dtype), C)
+            C = out
+        elif C.ndim == 0:
+            C = C[()]
+        return (C, K if K is None or K.ndim else K[()]) if return_witness else C
+    entries, attained = product.sparse(left, right, pattern, complement)
+    result = as_sparse(entries, A, B, mask)
+    return (result, as_sparse(attained, A, B, mask)) if return_witness else result
+
+
+def sparse_identity(A: Any, semiring: Semiring, check: bool, device: Any) -> Any:
+    """Return the identity of the size, dtype and class of a sparse square matrix, which is scanned."""
+    (rows,), _, dtype = read_sparse_operands(semiring, check, device, A=A)
+    n = A.shape[0]
+    ones = np.full(n, semiring.one_for(dtype), dtype)
+    return as_sparse(Rows(np.arange(n + 1), np.arange(n, dtype=rows.columns.dtype), ones, (n, n)), A)
+
+
+def _product_shape(A: Any, B: Any) -> tuple[int, ...]:
+    """Return the shape of A ⊗ B, each `Rows` or an array. Raises `ShapeError`."""
+    if not A.ndim or not B.ndim:
+        raise ShapeError(f"A is {A.shape}, B is {B.shape}: a scalar is no operand of a product (see multiply)")
+    inner = A.shape[-1], B.shape[-2] if B.ndim > 1 else B.shape[0]
+    if inner[0] != inner[1]:
+        raise ShapeError(f"A is {A.shape}, B is {B.shape}: inner sizes {inner[0]} and {inner[1]} differ")
+    try:
+        batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
+    except ValueError:
+        raise ShapeError(f"A is {A.shape}, B is {B.shape}: their leading dimensions do not broadcast") from None
+    return (*batch, *A.shape[-2:-1], *(B.shape[-1:] if B.ndim > 1 else ()))
+
+
+class _Product:
+    """The kernels, the encoding and the threads of one product of operands that were read and scanned."""
+
+    def __init__(
+        self, semiring: Semiring, dtype: np.dtype[Any], scans: list[Scan], threads: int | None, has_witness: bool
+    ) -> None:
+        self.semiring, self.dtype, self.scans, self.threads = semiring, dtype, scans, threads
+        self.has_witness = has_witness
+        sample = np.empty(0, dtype)
+        self.code: Encoding | None = choose_encoding(semiring, sample, *scans)
+        inner = dtype if self.code is None else self.code.dtype
+        nonnegative = scans[0].nonnegative and scans[1].nonnegative
+        engine = engine_for(sample, semiring, inner, nonnegative, threads)
+        self.engine, self.plan = engine, engine.plan
+        kernels = engine.capabilities.sparse or get_backend("reference").capabilities.sparse
+        assert kernels is not None
+        self.kernels: SparseKernels = kernels
+
+    def demand_range(self, A: Any, B: Any, mask: Rows | None, complement: bool) -> None:
+        """Raise `IntegerOverflowError` if an entry in plus_times may leave its integer dtype."""
+        if not may_wrap(self.semiring, self.dtype):
+            return
+        terms = int(np.diff(A.starts).max(initial=0)) if isinstance(A, Rows) else A.shape[-1]
+        most = terms * scanned_magnitude(self.scans[0]) * scanned_magnitude(self.scans[1])
+
+        def sums() -> Any:
+            known = [Scan(nonnegative=True)] * 2
+            product = _Product(plus_times, np.dtype(np.float64), known, self.threads, False)
+            A_, B_ = (
+                x._replace(values=abs(x.values.astype(np.float64)))
+                if isinstance(x, Rows)
+                else abs(x.astype(np.float64))
+                for x in (A, B)
+            )
+            with pause_recording():
+                if (isinstance(A, Rows) and isinstance(B, Rows)) or (mask is not None and not complement):
+                    values = product.sparse(A_, B_, mask, complement)[0].values
+                else:
+                    values = product.dense(A_, B_, _product_shape(A, B))[0]
+            return np.append(values.ravel(), 0.0)
+
+        demand_range(self.dtype, most, sums, "A ⊗ B")
+
+    def _encode(self, x: Any, scan: Scan) -> Any:
+        """Return an operand as the kernels read it."""
+        if isinstance(x, Rows):
+            values = x.values if self.code is None else encode_operand(x.values, self.semiring, scan, self.code)
+            return CompressedRows(x.starts, x.columns, values, x.shape[1])
+        return x if self.code is None else encode_operand(x, self.semiring, scan, self.code)
+
+    def _decode(self, values: Array, witness: Array | None) -> Array:
+        """Return the kernels' entries as the caller's, and note -1 as the witness of entries that are the zero."""
+        result = values
+        if self.code is not None:
+            result = decode(values, self.semiring, self.dtype, limit=self.code.limit)
+        if witness is not None:
+            witness[result == self.semiring.zero_for(self.dtype)] = -1
+        return result
+
+    def _make_witness(self, inner: int, shape: Any) -> Array | None:
+        return np.full(shape, -1, np.int32 if inner < 2**31 else np.int64) if self.has_witness else None
+
+    def _record(self, kernel: str, A: Any, B: Any, values: Array, accumulators: dict[str, int] | None = None) -> None:
+        if is_recording():
+            has_zero = any(scan.has_zero for scan in self.scans)
+            name = f"{kernel} with witness" if self.has_witness else kernel
+            pairs = count_pairs(A, B)
+            record_kernel(name, self.plan, values, pairs, self.dtype, has_zero=has_zero, accumulators=accumulators)
+
+    def sparse(self, A: Any, B: Any, mask: Rows | None, complement: bool) -> tuple[Rows, Rows]:
+        """Return the sparse product and its witness: of sparse operands, or at the positions of a mask."""
+        shape = (A.shape[0], B.shape[1])
+        left = self._encode(A if isinstance(A, Rows) else every_entry(A), self.scans[0])
+        right = self._encode(B if isinstance(B, Rows) else np.ascontiguousarray(B), self.scans[1])
+        size = self.plan.dtype.itemsize + 4 + (8 if self.has_witness else 0)
+        only = mask is not None and not complement
+        known = None if mask is None else CompressedRows(mask.starts, mask.columns, None, shape[1])
+
+        def demand(entries: int) -> None:
+            demand_memory(entries * size, f"a product of {entries:,} entries or more", "pass mask=, or fewer rows of A")
+
+        pattern = known if only else self.kernels.find_pattern(self.plan, left, right, known, demand)
+        assert pattern is not None
+        demand(pattern.columns.size)
+        values = np.empty(pattern.columns.size, self.plan.dtype)
+        reached = np.zeros(values.size, np.bool_) if only else None
+        witness = self._make_witness(A.shape[1], values.size)
+        used = self.kernels.multiply_pattern(self.plan, left, right, pattern, values, reached, witness)
+        self._record("masked sparse product" if mask is not None else "sparse product", left, right, values, used)
+        starts, columns = pattern.starts, pattern.columns
+        if reached is not None:
+            starts = np.append(0, np.cumsum(reached))[starts]
+            columns, values = columns[reached], values[reached]
+            witness = None if witness is None else witness[reached]
+        values = np.asarray(self._decode(values, witness))
+        return Rows(starts, columns, values, shape), Rows(starts, columns, witness, shape)
+
+    def dense(self, A: Any, B: Any, shape: tuple[int, ...]) -> tuple[Array, Array | None]:
+        """Return the dense product of operands of which one may be sparse, and its witness."""
+        demand_memory(prod(shape) * self.plan.dtype.itemsize, f"a dense product {shape}", "make both operands sparse")
+        left, right = self._encode(A, self.scans[0]), self._encode(B, self.scans[1])
+        rows, columns = (1 if x.ndim == 1 else x.shape[axis] for x, axis in ((A, -2), (B, -1)))
+        batch = shape[: len(shape) - (A.ndim > 1) - (B.ndim > 1)]
+        C = np.empty((*batch, rows, columns), self.plan.dtype)
+        witness = self._make_witness(A.shape[-1], C.shape)
+        for index in np.ndindex(batch):
+            pair: list[Any] = [
+                x if isinstance(x, CompressedRows) else np.ascontiguousarray(_matrix_of(x, batch, index, flat))
+                for x, flat in ((left, (1, -1)), (right, (-1, 1)))
+            ]
+            K = None if witness is None else witness[index]
+            if any(isinstance(x, CompressedRows) for x in pair):
+                self.kernels.multiply_mixed(self.plan, C[index], pair[0], pair[1], K)
+            elif K is None:
+                self.engine.multiply(C[index], *pair)
+            else:
+                C[index] = self.plan.zero
+                self.engine.multiply_add_witness(C[index], K, *pair)
+            self._record("product of mixed operands", pair[0], pair[1], C)
+        result = self._decode(C, witness).reshape(shape)
+        return result, None if witness is None else witness.reshape(shape)
+
+
+def _matrix_of(x: Array, batch: tuple[int, ...], index: tuple[int, ...], flat: tuple[int, int]) -> Array:
+    """Return the matrix of a dense operand at an index of the batch; a vector becomes a row or a column."""
+    if x.ndim == 1:
+        return x.reshape(flat)
+    matrix: Array = np.broadcast_to(x, (*batch, *x.shape[-2:]))[index]
+    return matrix

@@ -1,0 +1,471 @@
+"""Test products, sums and reductions of sparse matrices against dictionaries, which share no code with the library."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import oracles
+import pytest
+import scipy.sparse as sp
+from operands import CASES, entries
+
+import semiring as sr
+from semiring import CATALOGUE
+from semiring.errors import (
+    AlgebraError,
+    DeviceError,
+    DomainError,
+    DTypeError,
+    IntegerOverflowError,
+    ShapeError,
+    SuspiciousWeightsWarning,
+    TooLargeError,
+)
+from semiring.kernels import get_backend
+from semiring.kernels.contract import CompressedRows
+from semiring.kernels.engine import make_plan
+
+INF, FULL = np.inf, pytest.mark.full
+KINDS = [sp.csr_array, sp.csc_array, sp.coo_array, sp.csr_matrix, sp.csc_matrix, sp.coo_matrix]
+
+#: Semirings of one's own. Of two factors, ``first`` keeps the first one, so it does not commute.
+OWN = {
+    "first": (
+        sr.Semiring("first", add="min(x, y)", mul="where(y < inf, x, inf)", zero="inf", one=0),
+        np.minimum,
+        lambda x, y: x,
+        INF,
+    ),
+    "safest": (
+        sr.Semiring("safest", add="max(x, y)", mul="x * y", zero=0, one=1, domain=(0, 1)),
+        np.maximum,
+        np.multiply,
+        0.0,
+    ),
+    "late": (
+        sr.Semiring("late", add="max(x, y)", mul="x + y + 1", zero="-inf", one=-1),
+        np.maximum,
+        lambda x, y: x + y + 1,
+        -INF,
+    ),
+}
+
+
+@dataclass
+class Algebra:
+    """A semiring of the library with its operations, written down independently."""
+
+    semiring: Any
+    add: Any
+    mul: Any
+    zero: Any
+    dtype: np.dtype
+
+    @classmethod
+    def of(cls, name, dtype):
+        dtype = np.dtype(dtype)
+        if name in OWN:
+            semiring, add, mul, zero = OWN[name]
+
+            def absorbing(x, y):
+                return dtype.type(zero) if zero in (x, y) else mul(x, y)
+
+            return cls(semiring, add, absorbing, dtype.type(zero), dtype)
+        oracle = oracles.ORACLES[name]
+        return cls(CATALOGUE[name], oracle.add, oracle.mul, oracle.zero(dtype), dtype)
+
+    def draw(self, rng, name, shape):
+        if name == "safest":
+            return (rng.integers(0, 9, shape) / 8).astype(self.dtype)
+        if name in OWN or (name == "plus_times" and self.dtype.kind == "i"):
+            return rng.integers(0 if name in OWN else -5, 6, shape).astype(self.dtype)
+        return entries(rng, name, self.dtype, shape)
+
+
+def as_dictionary(x, algebra):
+    """Return the entries of an operand by position; ⊕ adds duplicates."""
+    result = {}
+    if sp.issparse(x):
+        y = x.tocoo()
+        places = zip(y.row.tolist(), y.col.tolist(), y.data, strict=True)
+    else:
+        places = ((i, j, x[i, j]) for i in range(x.shape[0]) for j in range(x.shape[1]))
+    for i, j, value in places:
+        result[i, j] = algebra.add(result[i, j], value) if (i, j) in result else value
+    return result
+
+
+def multiply(A, B, algebra, is_included):
+    """Return the entry and the witness of every position that a pair of entries reaches."""
+    values, witnesses, rows = {}, {}, {}
+    for (k, j), b in sorted(B.items()):
+        rows.setdefault(k, []).append((j, b))
+    for (i, k), a in sorted(A.items()):
+        for j, b in rows.get(k, ()):
+            if not is_included(i, j):
+                continue
+            before = values.setdefault((i, j), algebra.zero)
+            witnesses.setdefault((i, j), -1)
+            after = algebra.add(before, algebra.mul(a, b))
+            if after != before:
+                values[i, j], witnesses[i, j] = after, k
+    return values, witnesses
+
+
+def draw_sparse(rng, algebra, name, m, n, *, kinds=KINDS):
+    """Draw a sparse matrix of any class, with stored zeros, duplicates, unsorted rows or int64 indices."""
+    count = int(rng.integers(0, 2 * max(m, n) + 1)) if m and n else 0
+    rows, columns = rng.integers(0, max(m, 1), count), rng.integers(0, max(n, 1), count)
+    if rng.random() < 0.5 and count:  # no duplicates
+        places = np.unique(np.stack([rows, columns]), axis=1)
+        rows, columns = places[:, rng.permutation(places.shape[1])]
+    values = algebra.draw(rng, name, rows.size)
+    kind = kinds[rng.integers(len(kinds))]
+    index = rng.choice([np.int32, np.int64])
+    if kind in (sp.coo_array, sp.coo_matrix):
+        return kind((values, (rows.astype(index), columns.astype(index))), shape=(m, n))
+    major, minor = (rows, columns) if "csr" in kind.__name__ else (columns, rows)
+    order = np.argsort(major, kind="stable")
+    starts = np.searchsorted(major[order], np.arange((m if "csr" in kind.__name__ else n) + 1))
+    result = kind((m, n), dtype=algebra.dtype)
+    result.indptr, result.indices, result.data = starts.astype(index), minor[order].astype(index), values[order]
+    return result
+
+
+def draw_case(rng, names):
+    """Draw a semiring and the arguments of a product."""
+    name, dtype = names[rng.integers(len(names))]
+    algebra = Algebra.of(name, dtype)
+    m, k, n = rng.integers(0, 9, 3) if rng.random() < 0.9 else (1, 1, 1)
+    if rng.random() < 0.1:
+        n = int(rng.integers(60, 200))
+    operands = [
+        draw_sparse(rng, algebra, name, *shape) if rng.random() < 0.75 else algebra.draw(rng, name, shape)
+        for shape in ((m, k), (k, n))
+    ]
+    mask = None
+    if rng.random() < 0.6:
+        mask = rng.random((m, n)) < 0.4
+        if rng.random() < 0.6:
+            mask = draw_sparse(rng, Algebra.of("boolean", "bool"), "boolean", m, n)
+    options = {"mask": mask, "complement": bool(mask is not None and rng.random() < 0.5)}
+    options["return_witness"] = bool(algebra.semiring.selective and rng.random() < 0.5)
+    return name, algebra, operands, options
+
+
+def check_case(name, algebra, operands, options, threads=(1, 2, 8)):
+    """Compare a product with the dictionaries, and with itself on other numbers of threads."""
+    mask = options["mask"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SuspiciousWeightsWarning)
+        results = [sr.matmul(*operands, algebra.semiring, threads=count, **options) for count in threads]
+    masked = set() if mask is None else set(as_dictionary(mask if sp.issparse(mask) else sp.coo_array(mask), algebra))
+    expected, witnesses = multiply(
+        *(as_dictionary(x, algebra) for x in operands),
+        algebra,
+        lambda i, j: mask is None or ((i, j) in masked) != options["complement"],
+    )
+    m, n = operands[0].shape[0], operands[1].shape[1]
+    is_sparse = all(map(sp.issparse, operands)) or (mask is not None and not options["complement"])
+    for result in results:
+        C, K = result if options["return_witness"] else (result, None)
+        assert C.shape == (m, n)
+        assert C.dtype == algebra.dtype
+        assert sp.issparse(C) == is_sparse
+        if is_sparse:
+            first = next((x for x in (*operands, mask) if sp.issparse(x)), sp.csr_array((1, 1)))
+            assert type(C) is type(first)
+            found = C.tocoo()
+            places = list(zip(found.row.tolist(), found.col.tolist(), strict=True))
+            assert sorted(places) == sorted(expected)
+            if C.format != "coo":
+                assert C.indices.dtype == np.int32
+                assert all((np.diff(C.indices[a:b]) > 0).all() for a, b in zip(C.indptr, C.indptr[1:], strict=False))
+        else:
+            places = [(i, j) for i in range(m) for j in range(n)]
+            found = sp.coo_array((np.asarray(C).ravel(), tuple(np.array(places, int).reshape(-1, 2).T)), shape=(m, n))
+        wanted = np.array([expected.get(place, algebra.zero) for place in places], algebra.dtype)
+        if name == "log_plus":
+            np.testing.assert_allclose(found.data, wanted, rtol=1e-5 if algebra.dtype == np.float32 else 1e-12)
+        else:
+            np.testing.assert_array_equal(found.data, wanted)
+        if K is not None:
+            ks = K.tocoo().data if is_sparse else K.ravel()
+            wanted = [witnesses.get(place, -1) if expected.get(place) != algebra.zero else -1 for place in places]
+            assert ks.dtype == np.int32
+            assert ks.tolist() == wanted
+        first = results[0][0] if options["return_witness"] else results[0]
+        same = (C.tocoo().data, first.tocoo().data) if is_sparse else (C, first)
+        assert same[0].tobytes() == same[1].tobytes()
+
+
+ALL = [*CASES, *((name, dtype) for name in OWN for dtype in ("float32", "float64"))]
+
+
+def run_random_cases(seeds, names, **options):
+    for seed in seeds:
+        case = draw_case(np.random.default_rng(seed), names)
+        try:
+            check_case(*case, **options)
+        except Exception as error:
+            error.add_note(f"seed {seed}: {case}")
+            raise
+
+
+#: Semirings and dtypes whose kernels the quick tests compile.
+COMMON = [("min_plus", "float64"), ("min_plus", "int32"), ("plus_times", "float64"), ("boolean", "bool")]
+
+
+@pytest.mark.parametrize("names", [COMMON, pytest.param([("first", "float64"), ("log_plus", "float32")], marks=FULL)])
+def test_products_are_those_of_dictionaries(names):
+    run_random_cases(range(400), names)
+
+
+def test_the_reference_computes_every_semiring(monkeypatch):
+    monkeypatch.setenv("SEMIRING_BACKEND", "reference")
+    run_random_cases(range(1000, 1400), ALL, threads=(1,))
+
+
+def kernel_rows(x, width):
+    return CompressedRows(x.indptr.astype(np.int64), x.indices, x.data, width)
+
+
+@pytest.mark.parametrize("name", ["cpu", "reference"])
+@pytest.mark.parametrize("width", [7, 300, 1 << 22, 1 << 34])
+def test_every_accumulator_of_the_kernels(name, width, rng):
+    """A wide matrix needs merges, hash tables and lists, and a long row of B is searched for the columns of a mask."""
+    kernels, plan = get_backend(name).capabilities.sparse, make_plan(sr.min_plus, "float64", threads=2)
+    algebra = Algebra.of("min_plus", "float64")
+    index = np.int32 if width < 2**31 else np.int64
+    columns = np.unique(rng.integers(0, width, 60))
+    rows = [rng.permutation(columns)[: rng.integers(0, len(columns) + 1)] for _ in range(12)]
+    B = CompressedRows(
+        np.cumsum([0, *map(len, rows)]),
+        np.concatenate([np.sort(row) for row in rows]).astype(index),
+        rng.integers(0, 50, sum(map(len, rows))).astype(float),
+        width,
+    )
+    A = kernel_rows(sp.random_array((9, 12), density=0.4, rng=rng, format="csr"), 12)
+    wanted = pairs_of(B)
+    left = {(i, k): a for (i, k), a in pairs_of(A).items()}
+    expected, witnesses = multiply(left, wanted, algebra, lambda i, j: True)
+    found = []
+    pattern = kernels.find_pattern(plan, A, B, None, found.append)
+    assert found[-1] == len(expected) == pattern.columns.size
+    values, witness = np.empty(found[-1]), np.full(found[-1], -1, np.int32)
+    used = kernels.multiply_pattern(plan, A, B, pattern, values, None, witness)
+    places = list(pairs_of(pattern._replace(values=values)))
+    assert dict(zip(places, values.tolist(), strict=True)) == expected
+    assert dict(zip(places, witness.tolist(), strict=True)) == witnesses
+    if name == "cpu":
+        assert set(used) <= ({"bitmap"} if width < 1 << 21 else {"hash", "list"})
+        assert sum(used.values()) == np.count_nonzero(np.diff(pattern.starts))
+    nothing = pattern._replace(starts=pattern.starts * 0, columns=pattern.columns[:0])
+    assert kernels.find_pattern(plan, A, B, nothing, found.append).columns.size == len(expected)
+    few = np.sort(rng.permutation(columns)[:2]).astype(index)
+    mask = CompressedRows(np.arange(10) * 2, np.tile(few, 9), None, width)
+    values, reached = np.empty(18), np.zeros(18, bool)
+    kernels.multiply_pattern(plan, A, B, mask, values, reached, None)
+    places = list(pairs_of(mask._replace(values=values)))
+    inside = {place: value for place, value in expected.items() if place[1] in few}
+    assert {place: v for place, v, is_in in zip(places, values, reached, strict=True) if is_in} == inside
+    rest = kernels.find_pattern(plan, A, B, mask, found.append)
+    assert set(pairs_of(rest._replace(values=rest.columns))) == set(expected) - set(inside)
+
+
+def pairs_of(rows):
+    """Return the entries of compressed rows by position."""
+    numbers = np.repeat(np.arange(rows.starts.size - 1), np.diff(rows.starts))
+    return dict(zip(zip(numbers.tolist(), rows.columns.tolist(), strict=True), rows.values.tolist(), strict=True))
+
+
+def dense(x, semiring):
+    """Return the dense matrix of a sparse one, with the zero of the semiring where nothing is stored."""
+    return sr.add(x, sr.zeros(x.shape, semiring, x.dtype), semiring)
+
+
+def same(x, y):
+    assert type(x) is type(y)
+    assert x.shape == y.shape
+    assert (x.tocoo().data == y.tocoo().data).all()
+    assert np.array_equal(x.tocoo().coords, y.tocoo().coords)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_functions_of_sparse_matrices_are_those_of_dense_ones(kind, rng):
+    A, B = (kind(np.where(rng.random((6, 6)) < 0.4, rng.integers(1, 9, (6, 6)), 0).astype(float)) for _ in range(2))
+    D, E, x = dense(A, "min_plus"), dense(B, "min_plus"), rng.integers(0, 9, 6).astype(float)
+    results = {
+        "power": (sr.power(A, 5), sr.power(D, 5)),
+        "identity": (sr.power(A, 0), sr.power(D, 0)),
+        "add": (sr.add(A, B), sr.add(D, E)),
+        "multiply": (sr.multiply(A, B), sr.multiply(D, E)),
+        "scale": (sr.multiply(2.0, A), sr.multiply(2.0, D)),
+        "columns": (sr.multiply(A, x), sr.multiply(D, x)),
+        "gemm": (sr.blas.gemm(A, B, A, alpha=1.0, beta=2.0), sr.blas.gemm(D, E, D, alpha=1.0, beta=2.0)),
+        "transposed": (sr.blas.gemm(A, B, transpose=(True, True)), sr.blas.gemm(D.T, E.T)),
+        "axpy": (sr.blas.axpy(3.0, A, B), sr.blas.axpy(3.0, D, E)),
+        "chain": (sr.multi_dot([A, B, A]), sr.multi_dot(np.stack([D, E, D]))),
+        "steps": (sr.multi_dot(A, steps=3), sr.multi_dot(D, steps=3)),
+    }
+    for name, (found, expected) in results.items():
+        assert type(found) is kind, name
+        np.testing.assert_array_equal(dense(found, "min_plus"), expected, err_msg=name)
+    arrays = {
+        "gemm with a dense addend": (sr.blas.gemm(A, B, D, beta=1.0), sr.blas.gemm(D, E, D, beta=1.0)),
+        "gemv": (sr.blas.gemv(A, x, x, alpha=1.0, beta=2.0), sr.blas.gemv(D, x, x, alpha=1.0, beta=2.0)),
+        "gemv transposed": (sr.blas.gemv(A, x, transpose=True), sr.blas.gemv(D, x, transpose=True)),
+        "vector": (sr.matmul(x, A), sr.matmul(x, D)),
+        "stack": (sr.matmul(np.stack([D, E]), A), sr.matmul(np.stack([D, E]), D)),
+        "chain": (sr.multi_dot([A, B], x), sr.multi_dot(np.stack([D, E]), x)),
+        "weights": (sr.multi_dot(A, x, weights=[x, x]), sr.multi_dot(D, x, weights=[x, x])),
+        "scan": (sr.scan(A, x, steps=3), sr.scan(D, x, steps=3)),
+        "rows": (sr.reduce(A, axis=1), sr.reduce(D, axis=1)),
+        "every entry": (sr.reduce(A), sr.reduce(D)),
+        "column": (sr.reduce(A, "log_plus", axis=0), sr.reduce(dense(A, "log_plus"), "log_plus", axis=0)),
+        "kept": (sr.reduce(A, axis=-1, keepdims=True), sr.reduce(D, axis=-1, keepdims=True)),
+    }
+    for name, (found, expected) in arrays.items():  # sums of log_plus are rounded in another order
+        np.testing.assert_allclose(found, expected, rtol=1e-14, err_msg=name)
+    same(sr.scan([A, B])[1], sr.matmul(A, B))
+    out = np.empty(6)
+    assert sr.matmul(A, x, out=out) is out
+
+
+def test_stored_zeros_and_the_zero_of_the_semiring_are_entries():
+    A = sp.csr_array(([0.0, INF], ([0, 1], [1, 0])), shape=(2, 2))
+    C, K = sr.matmul(A, A, return_witness=True)
+    assert (C.nnz, C.data.tolist(), K.data.tolist()) == (2, [INF, INF], [-1, -1])  # structural
+    assert sr.matmul(A, sp.eye_array(2, format="csr")).data.tolist() == [1.0, INF]
+    mask = sp.csr_array(([0.0], ([0], [0])), shape=(2, 2))
+    assert sr.matmul(A, A, mask=mask).nnz == 1
+    assert sr.matmul(A, A, mask=mask.astype(bool), complement=True).nnz == 1
+
+
+def test_other_formats_and_wide_indices():
+    S = sp.csr_array(np.array([[0, 2.0], [3.0, 0]]))
+    for format_ in ("lil", "dok", "dia", "bsr"):
+        same(sr.matmul(S.asformat(format_), S), sr.matmul(S, S))
+    rows = np.array([0, 1], np.int64)
+    tall = sp.coo_array(([1.0, 2.0], (rows, np.array([2**33, 5]))), shape=(2, 2**34))
+    C = sr.matmul(sp.csr_array(S), tall)
+    assert C.indices.dtype == np.int64
+    assert C.indices.tolist() == [5, 2**33]
+
+
+def test_masks_take_no_work_outside(rng):
+    A, X = sp.random_array((40, 40), density=0.3, rng=rng, format="csr"), rng.random((40, 40))
+    mask = sp.csr_array(rng.random((40, 40)) < 0.05)
+    for operands in ((A, A), (X, X), (A, X), (X, A)):
+        C = sr.matmul(*operands, "max_times", mask=mask)
+        whole = [dense(x, "max_times") if sp.issparse(x) else x for x in operands]
+        expected = sr.matmul(*whole, "max_times")
+        np.testing.assert_array_equal(C.tocoo().data, expected[C.tocoo().coords])
+        outside = sr.matmul(*operands, "max_times", mask=mask, complement=True)
+        outside = dense(outside, "max_times") if sp.issparse(outside) else outside
+        np.testing.assert_array_equal(outside, np.where(mask.toarray(), 0, expected))
+    _, explanation = sr.matmul(A, A, mask=mask, explain=True)
+    lengths = np.diff(A.indptr)
+    assert explanation.pairs == lengths[A.indices].sum()
+    assert explanation.accumulators == {"bitmap": np.count_nonzero(np.diff(mask.indptr))}
+    assert f"{explanation.pairs:,} pairs" in str(explanation)
+    with sr.profile() as ran:
+        sr.matmul(A, A, mask=mask)
+    (product,) = [span for span in ran.walk() if span.name == "multiply_pattern"]
+    assert product.pairs == explanation.pairs
+    assert product.details["accumulators"] == f"{explanation.accumulators['bitmap']} by bitmap"
+
+
+S = sp.csr_array(np.array([[0, 2.0], [3.0, 0]]))
+BIG = sp.csr_array(np.full((2, 2), 2**31 - 2, np.int32))
+REFUSED = {
+    "complement without a mask": (lambda: sr.matmul(S, S, complement=True), ValueError, "needs a mask"),
+    "a mask of numbers": (lambda: sr.matmul(S, S, mask=np.ones((2, 2))), DTypeError, "mask != 0"),
+    "a mask of another shape": (lambda: sr.matmul(S, S, mask=np.ones((2, 3), bool)), ShapeError, r"mask is \(2, 3\)"),
+    "a mask of a vector": (lambda: sr.matmul(S, [1.0, 2.0], mask=[True, False]), ShapeError, "masks are of matrices"),
+    "out of a sparse result": (lambda: sr.matmul(S, S, out=np.empty((2, 2))), TypeError, "leave out= away"),
+    "out of a masked result": (
+        lambda: sr.matmul(np.eye(2), np.eye(2), mask=np.eye(2, dtype=bool), out=np.empty((2, 2))),
+        TypeError,
+        "leave out= away",
+    ),
+    "no selection": (lambda: sr.matmul(S, S, "plus_times", return_witness=True), AlgebraError, "no witnesses"),
+    "inner sizes": (lambda: sr.matmul(S, np.ones((3, 2))), ShapeError, "inner sizes 2 and 3 differ"),
+    "a scalar": (lambda: sr.matmul(S, 2.0), ShapeError, "a scalar is no operand"),
+    "NaN": (lambda: sr.matmul(S * np.nan, S), DomainError, r"A\[0, 1\] is nan"),
+    "the domain": (lambda: sr.matmul(S, -S, "max_times"), DomainError, r"B\[0, 1\] is -2"),
+    "a device": (lambda: sr.matmul(S, S, device="cuda"), DeviceError, "on the host"),
+    "overflow": (lambda: sr.matmul(BIG, BIG, "plus_times"), IntegerOverflowError, "may leave int32"),
+    "overflow of min_plus": (lambda: sr.matmul(BIG, BIG), IntegerOverflowError, "int64 operands"),
+    "two shapes": (lambda: sr.add(S, sp.csr_array((2, 3))), ShapeError, "two shapes"),
+    "a wide factor": (lambda: sr.multiply(S, np.ones((2, 3))), ShapeError, "broadcasts to the shape"),
+    "lengths": (lambda: sr.multi_dot(S, [0.0, 0.0], steps=2, lengths=1), TypeError, "takes dense As"),
+    "witnesses of a chain": (
+        lambda: sr.multi_dot(S, [0.0, 0.0], steps=2, return_witness=True),
+        TypeError,
+        "takes dense As",
+    ),
+    "packed bits": (
+        lambda: sr.matmul(sr.pack(np.eye(2, dtype=bool)), S, "boolean", mask=np.eye(2, dtype=bool)),
+        TypeError,
+        "unpack",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_refused(case):
+    call, error, message = REFUSED[case]
+    with pytest.raises(error, match=message):
+        call()
+
+
+@pytest.mark.filterwarnings("ignore::semiring.errors.AlgebraWarning")
+def test_a_zero_that_does_not_annihilate_is_refused():
+    shifted = sr.Semiring("shifted", add="max(x, y)", mul="x + y", zero=0, one=1, domain=(0, INF))
+    for call in (
+        lambda: sr.matmul(S, S, shifted),
+        lambda: sr.multiply(S, S, shifted),
+        lambda: sr.add(S, S, shifted),
+        lambda: sr.reduce(S, shifted),
+        lambda: sr.matmul(S, np.eye(2), shifted),
+    ):
+        with pytest.raises(AlgebraError, match="no sparse matrices"):
+            call()
+
+
+def test_sparse_tensors_are_refused():
+    torch = pytest.importorskip("torch")
+    tensor = torch.eye(2).to_sparse()
+    with pytest.raises(DTypeError, match="SciPy sparse matrix"):
+        sr.matmul(tensor, tensor)
+
+
+def test_a_result_that_does_not_fit_is_refused_before_it_is_allocated(monkeypatch):
+    n = 9000
+    star = sp.csr_array((np.ones(2 * n), (np.repeat([0, 1], n), np.tile(np.arange(n), 2))), shape=(n, n))
+    monkeypatch.setattr("semiring.arrays.memory.free_memory", lambda: 1 << 20)
+    with pytest.raises(TooLargeError, match="entries or more takes"):
+        sr.matmul(star.T.tocsr(), star)
+    assert sr.matmul(star, star).nnz == 2 * n
+
+
+def test_results_of_large_products_do_not_depend_on_threads(rng):
+    A = sp.random_array((3000, 3000), density=0.01, rng=rng, format="csr")
+    results = [sr.matmul(A, A, "plus_times", threads=threads) for threads in (1, 2, 8)]
+    for other in results[1:]:
+        assert all(getattr(other, part).tobytes() == getattr(results[0], part).tobytes() for part in PARTS)
+    np.testing.assert_allclose(results[0].toarray(), (A @ A).toarray(), rtol=1e-12)
+
+
+PARTS = ("indptr", "indices", "data")
+
+
+if __name__ == "__main__":  # python tests/linalg/test_sparse_products.py FIRST LAST
+    import sys
+
+    run_random_cases(range(int(sys.argv[1]), int(sys.argv[2])), ALL)
+    print("all equal")
