@@ -211,7 +211,7 @@ def test_dtypes_are_promoted_and_lists_taken():
 def test_sparse_matrices_and_labels_are_refused():
     pandas = pytest.importorskip("pandas")
     S = sparse.coo_array(([2.0, 3.0], ([0, 1], [1, 0])), shape=(2, 2))
-    with pytest.raises(DTypeError, match=r"operand 0 is a sparse matrix, .* use matmul"):
+    with pytest.raises(sr.DTypeError, match=r"operand 0 is a sparse matrix, .* use matmul"):
         sr.einsum("ij,jk->ik", S, S)
     frame = pandas.DataFrame([[1.0, 2.0], [3.0, 4.0]])
     for labelled in (frame, frame[0]):

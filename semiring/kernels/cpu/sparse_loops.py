@@ -32,18 +32,13 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from semiring.kernels.contract import CompressedRows, KernelPlan
-from semiring.kernels.cpu.codegen.jit import kernel
+from semiring.kernels.contract import Array, CompressedRows, KernelPlan
+from semiring.kernels.cpu.codegen.jit import inner, kernel
 from semiring.kernels.cpu.codegen.memory_intrinsics import count_bits, trailing_zeros
-from semiring.kernels.cpu.codegen.numba_internals import INLINED, PART
+from semiring.kernels.cpu.codegen.numba_internals import INLINED
 from semiring.kernels.cpu.codegen.scalars import ScalarSemiring, accumulate, better, times
 from semiring.kernels.cpu.thread_pool import run_tasks
-
-__all__ = ["find_pattern", "multiply_mixed", "multiply_pattern"]
-
-Array = NDArray[Any]
 
 _TASKS_PER_THREAD = 8  # so that threads end at about the same time
 _MIN_TASK, _MAX_TASK = 1 << 15, 1 << 22  # pairs: a task takes 50 µs to 20 ms, and Ctrl-C waits for running tasks
@@ -55,7 +50,6 @@ _LIST = 8  # entries of the longest row of a pattern that is searched
 _LONG = 32  # how many times as long a row of B is as a row of a mask whose columns are searched in it
 _ACCUMULATORS = ("list", "bitmap", "hash")
 
-_inner = njit(**PART)
 _inlined = njit(**INLINED)
 
 
@@ -79,7 +73,7 @@ def _needs_bitmap(size, width):
     return width <= _CACHED_WIDTH or (width <= _MAX_BITMAP and size > width // _SPARSENESS)
 
 
-@_inner
+@inner
 def _emit_bits(words, summary, uses_summary, out, count):
     """Append the columns whose bits are set to out[count:], in order, and clear the bits. Return the new count."""
     if uses_summary:
@@ -110,7 +104,7 @@ def _emit_bits(words, summary, uses_summary, out, count):
     return count
 
 
-@_inner
+@inner
 def _merge(a, a_first, a_last, b, b_first, b_last, out, count):
     """Append the union of two ascending lists to out[count:], and return the new count."""
     while a_first < a_last and b_first < b_last:
@@ -130,7 +124,7 @@ def _merge(a, a_first, a_last, b, b_first, b_last, out, count):
     return count
 
 
-@_inner
+@inner
 def _merge_rows(a_columns, first, last, b_starts, b_columns, lists, others, ends):
     """Write the union of the rows a_columns[first:last] of B to ``lists``, and return its size.
 
@@ -158,7 +152,7 @@ def _merge_rows(a_columns, first, last, b_starts, b_columns, lists, others, ends
     return size
 
 
-@_inner
+@inner
 def _remove_columns(columns, first, count, excluded, e, e_end):
     """Remove the columns excluded[e:e_end] from columns[first:count], both ascending, and return the new count."""
     kept = first
@@ -243,7 +237,7 @@ def _add_term(sr, values, reached, witness, place, a, b, k):
         reached[place] = True
 
 
-@_inner
+@inner
 def _search(columns, first, last, column):
     """Return the place of a column in the ascending columns[first:last], or -1."""
     end = last
@@ -262,7 +256,7 @@ def _slot(column, shift):
     return np.int64((np.uint64(column) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(shift))
 
 
-@_inner
+@inner
 def _fill_table(columns, first, last, table):
     """Enter the places of columns[first:last] into a hash table of places, and return its shift."""
     shift = 63
@@ -279,7 +273,7 @@ def _fill_table(columns, first, last, table):
     return shift
 
 
-@_inner
+@inner
 def _fill_bitmap(columns, first, last, words, ranks):
     """Set the bits of columns[first:last], and write the place of the first column of each word, counted from first."""
     for p in range(first, last):
