@@ -151,6 +151,8 @@ def _damage_reason(error: BaseException) -> str:
     if "pickle" in str(error):
         return "holds Python objects, which are never loaded (they could run code)"
     text = (str(error).splitlines() or [type(error).__name__])[0]
+    if isinstance(error, tokenize.TokenError | SyntaxError):  # of Python, which reads the header
+        text = "its header is not one that NumPy writes"
     text = re.sub(r"^Bad CRC-32 for file", "the checksum (CRC-32) does not match the bytes of", text)
     return f"damaged: {text}: {DAMAGED}"
 

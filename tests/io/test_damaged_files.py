@@ -97,7 +97,9 @@ def test_the_header_of_an_npy_file_is_compared_with_its_size(shape, tmp_path):
 def test_headers_that_python_cannot_read(tmp_path):
     for text in (b"(" * 9000, b"-" * 9000, b"{'descr': '<f8', 'fortran_order': False, 'shape': (2, 2)", b"[]"):
         content = b"\x93NUMPY\x02\x00" + len(text).to_bytes(4, "little") + text
-        check_refused(tmp_path, "A.npy", content, "damaged|dictionary")
+        check_refused(
+            tmp_path, "A.npy", content, "damaged: its header is not one that NumPy writes|damaged: [^(]*$|dictionary"
+        )
     check_refused(tmp_path, "A.npy", b"\x93NUMPY\x09\x00" + bytes(8), r"version \(9, 0\)")
 
 
