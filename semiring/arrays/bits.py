@@ -24,7 +24,7 @@ from semiring.algebra.truth_tables import to_bitwise, truth_table, zhegalkin_coe
 from semiring.arguments import as_numbers, require_integer
 from semiring.arrays.encoding import convert
 from semiring.arrays.labels import is_graph, refuse_collection
-from semiring.arrays.memory import demand_memory, new_array
+from semiring.arrays.memory import demand_array, demand_memory
 from semiring.arrays.parts import pieces
 from semiring.arrays.sparse import check_sparse, is_sparse, stored_entries
 from semiring.arrays.tensors import as_sparse_array, is_sparse_tensor
@@ -142,9 +142,9 @@ class BitMatrix:
         """
         m, n = _check_shape(shape)
         xp = np if like is None else array_namespace(like.words)
-        words = new_array(xp, (m, _word_count(n)), np.dtype(np.uint32))
-        words.fill(0)
-        return cls._view(words, (m, n))
+        if xp is np:
+            demand_array((m, _word_count(n)), np.dtype(np.uint32))
+        return cls._view(xp.zeros((m, _word_count(n)), np.uint32), (m, n))
 
     @classmethod
     def empty(cls, shape: Sequence[int], like: BitMatrix) -> BitMatrix:
