@@ -16,7 +16,6 @@ import numpy as np
 
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.algorithm import AUTO, Algorithm, Circumstances
-from semiring.arrays.encoding import inner_zero
 from semiring.graphs.graph_structure import Structure
 from semiring.graphs.strongly_connected import edge_words, run_parallel, run_strips
 from semiring.kernels.engine import Engine
@@ -82,7 +81,7 @@ class BreadthFirstSearch(Algorithm):
             return "the weight is not above 0"
         if facts.weights_gain:
             return "a loop has a weight below 0, which is a negative cycle"
-        if not is_exact(facts.one_weight, p.n, p.dtype, p.matrix.inner):
+        if not _writes_own_numbers(p) and not is_exact(facts.one_weight, p.n, p.dtype, p.matrix.inner):
             return f"sums of {facts.one_weight} are rounded"
         if not facts.on_device:
             return None
@@ -102,13 +101,7 @@ class BreadthFirstSearch(Algorithm):
         return (_HOPS + (_REACHED + levels) * graph.mean_reach) * p.n**2
 
     def prepare(self, p: Problem) -> Problem:
-        """Write the caller's numbers, if nothing reads them through the maps behind, and no path is cut off."""
-        facts, m = p.facts, p.matrix
-        own = not p.plus and p.predecessors is None and m.dtype == facts.dtype
-        if own and m.sentinel:
-            greatest = facts.greatest_weight
-            own = greatest is not None and (p.n + 1) * int(greatest) < int(inner_zero(min_plus, m.dtype))
-        return p.but(matrix=p.unencoded) if own else p
+        return p.but(matrix=p.unencoded, largest=None) if _writes_own_numbers(p) else p
 
     def run(self, p: Problem, engine: Engine, D: Array, entries: Array) -> Array:
         facts = p.facts
@@ -120,6 +113,17 @@ class BreadthFirstSearch(Algorithm):
 
     def describe(self, p: Problem) -> str:
         return f"all edges have the weight {p.facts.one_weight}: hops, by breadth-first search"
+
+
+def _writes_own_numbers(p: Problem) -> bool:
+    """Return whether the sums are exact in the caller's numbers, and nothing reads them through the maps behind.
+
+    Then they are written directly, and no integer is cut off at half the range.
+    """
+    facts = p.facts
+    if p.plus or p.predecessors is not None:
+        return False
+    return is_exact(facts.one_weight, p.n, facts.dtype, abs(facts.none.item()))
 
 
 def _free_device_memory() -> int:

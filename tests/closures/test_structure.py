@@ -707,6 +707,20 @@ def test_bottlenecks_in_float16(name, of_few, rng):
         np.testing.assert_array_equal(found, oracles.closure(A, name))
 
 
+@pytest.mark.parametrize("name", ["min_plus", "max_plus"])
+@pytest.mark.parametrize("dtype", ["int16", "int32", "int64"])
+def test_hops_use_the_whole_range_of_integers(name, dtype):
+    """Sums of the one weight are written directly, so they may lie beyond half the range."""
+    from scipy.sparse import coo_array
+
+    n, weight = 300, np.iinfo(dtype).max // 301 * (1 if name == "min_plus" else -1)
+    edges = np.stack([np.arange(n - 1), np.arange(1, n)])
+    stored = coo_array((np.full(n - 1, weight, dtype), edges), shape=(n, n))
+    D, why = sr.closure(stored, name, explain=True)
+    assert why.method == "breadth_first_search"
+    assert D[0].tolist() == [weight * hops for hops in range(n)]
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("form", ["csr", "coo", "lil"])
 def test_hops_of_few_vertices_are_counted_from_what_is_stored(rng, form):
