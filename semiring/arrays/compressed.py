@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
+from semiring.arguments import as_numbers
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.scatter import add_duplicates
 from semiring.arrays.sparse import check_sparse, is_ascending, is_sparse, stored_entries, warn_of_duplicates
@@ -65,7 +66,7 @@ def mask_rows(mask: Any, shape: tuple[int, ...]) -> Rows:
     The values are None. Raises `DTypeError` for a dense mask that is not bool, and `ShapeError` for a shape that is not
     that of the product.
     """
-    array = mask if is_sparse(mask) else np.asarray(mask)
+    array = mask if is_sparse(mask) else as_numbers(mask, "mask")
     if not is_sparse(mask) and array.dtype != np.bool_:
         raise DTypeError(
             f"mask has dtype {array.dtype}: pass truth values, such as mask != 0, or a sparse matrix, whose stored "
