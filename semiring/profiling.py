@@ -7,39 +7,42 @@ tenths of a microsecond count reads `active` first.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextvars import ContextVar, Token
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from threading import Lock
 from time import perf_counter
-from typing import Any, TypeAlias
+from typing import Any
 
-__all__ = ["Profile", "Span", "describe_array", "profile", "record", "span"]
+__all__ = ["Span", "describe_array", "innermost", "profile", "record", "span"]
 
 #: Whether a profile is open in some thread. Read it as ``profiling.active``.
 active = False
 
 _open_profiles = 0
 _counting = Lock()
-_current: ContextVar[Span | None] = ContextVar("semiring_span", default=None)  # the innermost open span
+_current: ContextVar[Span | None] = ContextVar("semiring_span", default=None)
+_synchronizes: ContextVar[bool] = ContextVar("semiring_synchronizes", default=False)
+_NO_SPAN = nullcontext()
 
 
 class Span:
     """A piece of work with its duration, and the spans inside it.
 
-    A span is a context manager, which `span` returns.
-
     Parameters
     ----------
     kind : str
         ``"call"`` of a public function, ``"scan"`` of the entries, ``"method"``, ``"product"``, ``"closing"`` (of a
-        block, or of whole matrices by one kernel), ``"predecessors"``, ``"pass"`` over a matrix, ``"replay"`` of
-        recorded launches, ``"compilation"``, ``"transfer"`` to or from a GPU; ``"profile"`` for the root.
+        block, or of whole matrices by one kernel), ``"predecessors"``, ``"search"``, ``"pass"`` over a matrix,
+        ``"replay"`` of recorded launches, ``"compilation"``, ``"transfer"`` to or from a GPU; ``"profile"`` for the
+        root.
     name : str
         The name: for a product the operation of the kernel contract, such as ``"multiply_add"``.
     pairs, moved : int
         The pairs of ⊗ and ⊕, and the bytes, of this span without its children.
     **details : object
-        ``shape`` ((m, k, n) for products, else the shape of the matrix), ``dtype`` and ``semiring``.
+        ``shape`` ((m, k, n) for products, else the shape of the matrix), ``dtype`` and ``semiring``, and ``raised``
+        with the name of an exception that ended the work.
 
     Attributes
     ----------
@@ -55,19 +58,13 @@ class Span:
         The spans inside this span, in order.
     """
 
-    __slots__ = (
-        *("kind", "name", "details", "seconds", "children"),
-        *("_pairs", "_bytes", "_start", "_synchronizes", "_token"),
-    )
+    __slots__ = ("_bytes", "_pairs", "children", "details", "kind", "name", "seconds")
 
     def __init__(self, kind: str, name: str, *, pairs: int = 0, moved: int = 0, **details: Any) -> None:
         self.kind, self.name, self.details = kind, name, details
         self._pairs, self._bytes = pairs, moved
         self.seconds = 0.0
         self.children: list[Span] = []
-        self._synchronizes = False
-        self._start = 0.0
-        self._token: Token[Span | None] | None = None
 
     @property
     def pairs(self) -> int:
@@ -82,16 +79,6 @@ class Span:
         """
         return self._bytes + sum(child.bytes for child in self.children)
 
-    def note(self, **details: Any) -> None:
-        """Add details to this span.
-
-        Parameters
-        ----------
-        **details : object
-            The details by name. A detail of the same name is replaced.
-        """
-        self.details.update(details)
-
     def walk(self) -> Iterator[Span]:
         """Yield this span and all spans inside it, each before its children.
 
@@ -103,26 +90,6 @@ class Span:
         yield self
         for child in self.children:
             yield from child.walk()
-
-    def __enter__(self) -> Span:
-        parent = _current.get()
-        if parent is not None:
-            parent.children.append(self)
-            self._synchronizes |= parent._synchronizes
-        self._token = _current.set(self)
-        if self._synchronizes:
-            _synchronize()
-        self._start = perf_counter()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *error: Any) -> None:
-        if self._synchronizes and kind is None:
-            _synchronize()
-        self.seconds += perf_counter() - self._start
-        assert self._token is not None
-        _current.reset(self._token)
-        if kind is not None:
-            self.note(raised=kind.__name__)
 
     def __str__(self) -> str:
         rows = [("time", "calls", "pairs", "pairs/s", "bytes", ""), *_table_rows([self], "")]
@@ -139,73 +106,52 @@ class Span:
         return " ".join(filter(None, (self.name, *map(_format_value, self.details.values()))))
 
 
-class _NoSpan:
-    """The context manager that `span` returns outside a profile."""
-
-    def note(self, **details: Any) -> None:
-        pass
-
-    def __enter__(self) -> _NoSpan:
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        pass
+def innermost() -> Span | None:
+    """Return the innermost open span of this Python thread or asyncio task, or None outside a profile."""
+    return _current.get() if active else None
 
 
-_NO_SPAN = _NoSpan()
+def span(kind: str, name: str, **measures: Any) -> AbstractContextManager[Span | None]:
+    """Return a context manager for a piece of work, which yields its `Span`, or None outside a profile.
 
-
-def is_collecting() -> bool:
-    """Return whether a profile is open in this Python thread or asyncio task."""
-    return active and _current.get() is not None
-
-
-def span(kind: str, name: str, *, pairs: int = 0, moved: int = 0, **details: Any) -> Span | _NoSpan:
-    """Return a context manager for a piece of work: a `Span` of the open profile, or one without effect.
-
-    ``pairs`` and ``moved`` (bytes) count the work of this span without its children.
+    ``measures`` are the ``pairs``, ``moved`` (bytes) and details of the `Span`.
     """
-    if not is_collecting():
+    parent = innermost()
+    if parent is None:
         return _NO_SPAN
-    return Span(kind, name, pairs=pairs, moved=moved, **details)
+    child = Span(kind, name, **measures)
+    parent.children.append(child)
+    return _measure(child)
 
 
-def record(kind: str, name: str, seconds: float, **details: Any) -> None:
+@contextmanager
+def _measure(one: Span) -> Iterator[Span]:
+    outer, waits = _current.set(one), _synchronizes.get()
+    if waits:
+        _synchronize()
+    start = perf_counter()
+    try:
+        yield one
+        if waits:
+            _synchronize()
+    except BaseException as error:
+        one.details["raised"] = type(error).__name__
+        raise
+    finally:
+        one.seconds = perf_counter() - start
+        _current.reset(outer)
+
+
+def record(kind: str, name: str, seconds: float) -> None:
     """Add a span of known duration to the open profile."""
-    parent = _current.get() if active else None
+    parent = innermost()
     if parent is not None:
-        finished = Span(kind, name, **details)
-        finished.seconds = seconds
-        parent.children.append(finished)
+        parent.children.append(Span(kind, name))
+        parent.children[-1].seconds = seconds
 
 
-class Profile(Span):
-    """The root of a tree of spans: the work while it was open. `profile` makes one."""
-
-    __slots__ = ()
-
-    def __init__(self, *, synchronize: bool = False) -> None:
-        super().__init__("profile", "in all")
-        self._synchronizes = synchronize
-
-    def __enter__(self) -> Profile:
-        _count_profiles(1)
-        super().__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        super().__exit__(*error)
-        _count_profiles(-1)
-
-
-def _count_profiles(step: int) -> None:
-    global _open_profiles, active
-    with _counting:
-        _open_profiles += step
-        active = _open_profiles > 0
-
-
-def profile(*, synchronize: bool = False) -> Profile:
+@contextmanager
+def profile(*, synchronize: bool = False) -> Iterator[Span]:
     """Collect the spans of a ``with`` block, only in this Python thread or asyncio task.
 
     Parameters
@@ -215,16 +161,16 @@ def profile(*, synchronize: bool = False) -> Profile:
         and seconds are those of the host. Then a product of a GPU seems to take some microseconds, and the span that
         waits for the result seems to take the whole time. With it no kernels overlap, so the whole takes longer.
 
-    Returns
-    -------
-    Profile
-        A context manager, whose value is the root of the tree of spans. Printing it gives a table, in which equal
-        neighbouring spans are one line. `Span.walk` yields its spans.
+    Yields
+    ------
+    Span
+        The root of the tree of spans. Printing it gives a table, in which equal neighbouring spans are one line.
+        `Span.walk` yields its spans. It can be pickled.
 
     Notes
     -----
     A profile inside another belongs to both. A span of a kernel takes about 10 µs and half a kilobyte. Outside a
-    profile nothing is measured.
+    profile nothing is measured. The kernels that run are those that run without a profile.
 
     Examples
     --------
@@ -235,7 +181,24 @@ def profile(*, synchronize: bool = False) -> Profile:
     >>> product.name, product.details["shape"], product.pairs, product.bytes
     ('multiply', (2, 2, 2), 8, 96)
     """
-    return Profile(synchronize=synchronize)
+    root, parent = Span("profile", "in all"), innermost()
+    if parent is not None:
+        parent.children.append(root)
+    outer = _synchronizes.set(synchronize or _synchronizes.get())
+    _count_profiles(1)
+    try:
+        with _measure(root):
+            yield root
+    finally:
+        _count_profiles(-1)
+        _synchronizes.reset(outer)
+
+
+def _count_profiles(step: int) -> None:
+    global _open_profiles, active
+    with _counting:
+        _open_profiles += step
+        active = _open_profiles > 0
 
 
 def describe_array(array: Any) -> str:
@@ -245,37 +208,33 @@ def describe_array(array: Any) -> str:
 
 # -------------------------------------------------------------------------------------------------------- the table
 
-_Row: TypeAlias = tuple[str, str, str, str, str, str]
 
-
-def _table_rows(spans: list[Span], indent: str) -> Iterator[_Row]:
+def _table_rows(spans: list[Span], indent: str) -> Iterator[tuple[str, ...]]:
     """Yield a line for each group of equal spans, followed by the lines of the spans inside."""
     groups: dict[tuple[str, str], list[Span]] = {}
     for one in spans:
         groups.setdefault((one.kind, one.label), []).append(one)
-    for group in groups.values():
+    for (kind, label), group in groups.items():
         seconds, pairs = sum(one.seconds for one in group), sum(one.pairs for one in group)
-        total_bytes, label = sum(one.bytes for one in group), group[0].label
-        title = f"{group[0].kind} {label}" if group[0].kind in _NAMED_BY_KIND else label
-        rate = f"{_format_count(pairs / seconds)}" if pairs and seconds else ""
+        moved = sum(one.bytes for one in group)
+        title = f"{kind} {label}" if kind in ("scan", "method", "compilation", "replay") else label
         yield (
             _format_duration(seconds),
             str(len(group)),
-            _format_count(pairs) if pairs else "",
-            rate,
-            _format_bytes(total_bytes) if total_bytes else "",
+            _format_count(pairs, _THOUSANDS) if pairs else "",
+            _format_count(pairs / seconds, _THOUSANDS) if pairs and seconds else "",
+            _format_count(moved, _KIBIBYTES) if moved else "",
             indent + title,
         )
         yield from _table_rows([child for one in group for child in one.children], indent + "  ")
 
 
-_NAMED_BY_KIND = frozenset({"scan", "method", "compilation", "replay"})
+_THOUSANDS = {"T": 1e12, "G": 1e9, "M": 1e6, "k": 1e3, "": 1}
+_KIBIBYTES = {"GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10, "B": 1}
 
 
 def _format_value(value: Any) -> str:
-    if isinstance(value, tuple):
-        return " × ".join(map(str, value))
-    return str(value)
+    return " × ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _format_duration(seconds: float) -> str:
@@ -284,18 +243,10 @@ def _format_duration(seconds: float) -> str:
     return f"{seconds * 1e3:.3g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.3g} µs"
 
 
-def _format_count(count: float) -> str:
-    for unit, factor in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if count >= factor:
-            return f"{count / factor:.3g} {unit}"
-    return f"{count:.3g}"
-
-
-def _format_bytes(count: int) -> str:
-    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if count >= factor:
-            return f"{count / factor:.3g} {unit}"
-    return f"{count} B"
+def _format_count(count: float, units: Mapping[str, float]) -> str:
+    """Return a number in the first of the units that is not larger; units are in falling order."""
+    unit = next((unit for unit, size in units.items() if count >= size), "")
+    return f"{count / units.get(unit, 1):.3g} {unit}".rstrip()
 
 
 def _synchronize() -> None:

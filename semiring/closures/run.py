@@ -238,7 +238,7 @@ def _close(p: Problem, a: Algorithm, kernels: Kernels, D: Any, entries: Any) -> 
 
 def _is_block(p: Problem, a: Method, kernels: Kernels) -> bool:
     """Return whether R-Kleene closes one block of the host: calling its kernel directly saves some microseconds."""
-    if a.close is not rkleene or p.progress is not None or p.is_packed or p.facts.uses_device or profiling.active:
+    if a.close is not rkleene or p.progress is not None or p.is_packed or p.facts.uses_device:
         return False
     return p.n <= schedule_for(kernels.backend.name, p.dtype, p.matrix.storage, p.semiring).leaf
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from semiring import profiling
 from semiring.errors import DeviceError, DTypeError, MissingExtraError, UnknownNameError
 from semiring.namespaces import is_device_array
 
@@ -61,8 +60,7 @@ def backend_for(array: Any, semiring: Semiring, dtype: np.dtype[Any], storage: s
 
     Raises `DTypeError` if no backend supports the combination, and `DeviceError` if a package for the GPU is missing.
     """
-    backend = _backend(semiring, dtype, storage, named_backend(), array is not None and is_device_array(array))
-    return _profile_backend(backend) if profiling.active and profiling.is_collecting() else backend
+    return _backend(semiring, dtype, storage, named_backend(), array is not None and is_device_array(array))
 
 
 def can_pack(semiring: Semiring, on_device: bool) -> bool:
@@ -76,14 +74,7 @@ def can_pack(semiring: Semiring, on_device: bool) -> bool:
 
 def device_backend(semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> Backend:
     """Return the backend that `backend_for` returns for an array on a GPU."""
-    backend = _backend(semiring, dtype, storage, None, True)
-    return _profile_backend(backend) if profiling.active and profiling.is_collecting() else backend
-
-
-def _profile_backend(backend: Any) -> Backend:
-    from semiring.kernels.profiled_backend import profile_backend
-
-    return profile_backend(backend)
+    return _backend(semiring, dtype, storage, None, True)
 
 
 @lru_cache(maxsize=1024)

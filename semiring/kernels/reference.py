@@ -16,6 +16,7 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.errors import no_star
 from semiring.kernels.contract import Array, Capabilities, CompressedRows, KernelPlan, SparseKernels
+from semiring.kernels.spans import record_kernels
 
 
 def _add(plan: KernelPlan, x: Array, y: Array) -> Array:
@@ -55,6 +56,7 @@ def _pack_into(words: Array, values: Array) -> None:
     words[...] = octets.view("<u4")
 
 
+@record_kernels
 class ReferenceBackend(SparseKernels):
     """The kernel contract in NumPy. Packed bits are unpacked for a computation and packed again."""
 

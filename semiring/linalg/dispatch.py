@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from semiring import profiling
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import plus_times
 from semiring.arrays.encoding import (
@@ -114,18 +113,14 @@ def engine_for(
     """Return the engine for products of ``dtype`` in the memory of ``array``."""
     count = get_threads() if threads is None else check_threads(threads)
     if type(array) is not np.ndarray and is_device_array(array):
-        profiled = profiling.active and profiling.is_collecting()
-        return _device_engine(semiring, dtype, nonnegative, array.data.device_id, profiled)
+        return _device_engine(semiring, dtype, nonnegative, array.data.device_id)
     backend: Any = backend_for(None, semiring, dtype)  # Any, because mypy takes a protocol for not hashable
     return _engine(semiring, dtype, nonnegative, count, backend)
 
 
-# A backend caches with a plan how it launched its kernels, which is most of the cost of a call on a GPU. While a
-# profile is open, calls have other backends, and therefore other engines (``is_profiled``).
+# A backend caches with a plan how it launched its kernels, which is most of the cost of a call on a GPU.
 @lru_cache(maxsize=256)
-def _device_engine(
-    semiring: Semiring, dtype: np.dtype[Any], nonnegative: bool, device: int, is_profiled: bool
-) -> Engine:
+def _device_engine(semiring: Semiring, dtype: np.dtype[Any], nonnegative: bool, device: int) -> Engine:
     """Return the cached engine for products on a GPU."""
     plan = make_plan(semiring, dtype, nonnegative=nonnegative, separate=True)
     return Engine(device_backend(semiring, dtype), plan)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import sys
 import threading
@@ -14,9 +15,10 @@ import pytest
 import semiring as sr
 from semiring import profiling
 from semiring.kernels import backend_for, contract, get_backend
+from semiring.kernels.cpu import CpuBackend
 from semiring.kernels.engine import Engine, make_plan
-from semiring.kernels.profiled_backend import _KERNELS, profile_backend
 from semiring.kernels.reference import ReferenceBackend
+from semiring.kernels.spans import KINDS, record_kernels
 from semiring.logs import Compilation
 from semiring.profiling import Span, record, span
 
@@ -80,22 +82,6 @@ def test_predecessors_and_small_matrices_are_seen():
     assert any(one.details["shape"] == (4, 4) for one in of_kind(ran, "closing"))
 
 
-def test_what_a_backend_declares_is_seen_too():
-    """The capabilities are profiled also if the plain backend was used before, whose capabilities are the backend
-    itself."""
-    for name in ("cpu", "reference"):
-        plain = get_backend(name)
-        assert plain.capabilities is plain.capabilities
-        profile_backend.cache_clear()
-        declared, plain_ones = vars(profile_backend(plain).capabilities), vars(plain.capabilities)
-        assert {key: found and type(found) for key, found in declared.items()} == {
-            key: found and type(profile_backend(plain)) for key, found in plain_ones.items()
-        }
-    with sr.profile() as ran:
-        sr.closure(np.ones((3, 9, 9)))
-    assert [one.name for one in of_kind(ran, "closing")] == ["close_stack"]
-
-
 def test_with_a_progress_bar_too():
     done = []
     with sr.profile() as ran:
@@ -115,11 +101,13 @@ def test_equal_things_side_by_side_are_one_line():
     assert re.search(r" 3 +192 .* 1.12 KiB      multiply 4 × 4 × 4 min_plus float64$", product)
 
 
-def test_scans_and_methods_are_spans_with_notes():
-    with sr.profile() as ran, span("scan", "potentials", shape=(3, 3)) as scan:
-        scan.note(because="an edge is below 0")
-        with span("method", "rkleene", pairs=27, moved=100):
-            pass
+def test_scans_and_methods_are_spans():
+    with (
+        sr.profile() as ran,
+        span("scan", "potentials", shape=(3, 3), because="an edge is below 0"),
+        span("method", "rkleene", pairs=27, moved=100),
+    ):
+        pass
     (found,) = ran.children
     assert found.label == "potentials 3 × 3 an edge is below 0"
     assert [one.name for one in found.walk()] == ["potentials", "rkleene"]
@@ -138,22 +126,86 @@ def test_what_raises_says_so_and_ends_its_span():
     assert [one.kind for one in again.walk()] == ["profile", "call", "product"]
 
 
-def test_nothing_is_recorded_outside_and_kernels_are_the_plain_ones():
-    plan = make_plan(sr.min_plus, "float64")
-    plain = backend_for(None, sr.min_plus, plan.dtype)
-    with sr.profile():
-        watched = backend_for(None, sr.min_plus, plan.dtype)
-        sr.matmul(np.eye(5), np.eye(5))  # an engine of products is made here, and must not stay
-    assert type(watched) is not type(plain)
-    assert isinstance(watched, type(plain))
-    assert backend_for(None, sr.min_plus, plan.dtype) is plain
+def test_nothing_is_recorded_outside():
     assert span("scan", "x") is span("scan", "y"), "one object that does nothing"
     with span("scan", "x") as nothing:
-        nothing.note(anything=1)
+        assert nothing is None
     record("compilation", "x", 1.0)
+    sr.matmul(np.eye(5), np.eye(5))
     with sr.profile() as ran:
         pass
     assert ran.children == []
+
+
+def calls_of(run, monkeypatch):
+    """Return the kernels that a call runs, with their plans and the engines' backends, in order."""
+    calls = []
+    for name in KINDS.keys() & vars(CpuBackend).keys():
+        kernel = getattr(CpuBackend, name)
+
+        def call(self, *arguments, _name=name, _kernel=kernel, **options):
+            shapes = [x.shape for x in arguments if isinstance(x, np.ndarray)]
+            calls.append((_name, [x.facts for x in arguments if isinstance(x, contract.KernelPlan)], shapes))
+            return _kernel(self, *arguments, **options)
+
+        monkeypatch.setattr(CpuBackend, name, call)
+    result = run()
+    monkeypatch.undo()
+    return calls, result
+
+
+EDGES = [[0, 3, np.inf], [np.inf, 0, 4], [1, np.inf, 0]]
+RUNS = {
+    "product": lambda **_: sr.matmul(matrix(40), matrix(40)),
+    "small closure": lambda **o: sr.closure(matrix(4), **o),
+    "closure": lambda **o: sr.closure(matrix(200), **o),
+    "stack": lambda **o: sr.closure(np.ones((3, 9, 9)), **o),
+    "negative weights": lambda **o: sr.closure(np.triu(matrix(90) - 120.0, 1) + np.tril(matrix(90) + 1e5, -1), **o),
+    "sparse": lambda **o: sr.closure(np.where(matrix(120) < 4, 1.0, np.inf), **o),
+    "packed bits": lambda **o: sr.closure(sr.pack(matrix(200) < 3), "boolean", **o),
+    "paths": lambda **o: sr.shortest_paths(EDGES, **o),
+    "irreflexive": lambda **o: sr.closure(matrix(70), reflexive=False, **o),
+    "integers": lambda **o: sr.closure(matrix(150, "int32"), **o),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_profile_and_an_explanation_show_the_run_that_happens_without_them(name, monkeypatch):
+    """The same kernels run, on the same shapes, with the same results."""
+    run = RUNS[name]
+    run()  # plans and compilations are those of later calls
+    plain, result = calls_of(run, monkeypatch)
+
+    def profiled():
+        with sr.profile() as ran:
+            return run(), ran
+
+    watched, (measured, ran) = calls_of(profiled, monkeypatch)
+    assert watched == plain
+    assert plain
+    recorded = [one.name for one in ran.walk() if one.kind in set(KINDS.values()) - {"replay"}]
+    assert [one for one, *_ in plain if one in recorded], "the kernels are in the profile"
+    if name != "product":
+        explained, found = calls_of(lambda: run(explain=True), monkeypatch)
+        assert explained == plain
+        explained_result = found[0] if isinstance(found, tuple) else found
+        assert same(explained_result, result)
+    assert same(measured, result)
+
+
+def same(one, other):
+    values = [getattr(x, "words", getattr(x, "matrix", x)) for x in (one, other)]
+    return np.array_equal(*values)
+
+
+def test_profiles_and_axiom_reports_can_be_pickled():
+    with sr.profile() as ran, span("scan", "x"):
+        sr.closure(matrix(20))
+        assert str(pickle.loads(pickle.dumps(ran))).count("\n") >= 2, "also while it is open"
+    assert str(pickle.loads(pickle.dumps(ran))) == str(ran)
+    for semiring in (sr.min_plus, sr.Semiring("difference", "max(x, y)", "x - y", zero="-inf", one=0)):
+        report = semiring.check_axioms()
+        assert str(pickle.loads(pickle.dumps(report))) == str(report)
 
 
 def test_a_profile_sees_its_own_thread_alone():
@@ -168,17 +220,6 @@ def test_a_profile_sees_its_own_thread_alone():
             np.empty((2, 2)), np.eye(2), np.eye(2)
         )
     assert [one.kind for one in ran.walk()] == ["profile", "product"]
-
-
-def test_a_profile_of_another_thread_leaves_backends_as_they_are():
-    """Plans of another thread do not refer to the profile, because they are kept and would report to it for ever."""
-    found = []
-    with sr.profile():
-        thread = threading.Thread(target=lambda: found.append(backend_for(None, sr.min_plus, np.dtype("f8"))))
-        thread.start()
-        thread.join()
-        assert backend_for(None, sr.min_plus, np.dtype("f8")) is not get_backend(found[0].name)
-    assert found == [get_backend(found[0].name)]
 
 
 def test_a_profile_inside_another_belongs_to_both():
@@ -199,7 +240,7 @@ def test_compilations_are_in_it():
 
 @pytest.mark.parametrize("name", ["cpu", "reference"])
 def test_every_kernel_of_a_backend_is_measured(name):
-    backend = profile_backend(get_backend(name))
+    backend = get_backend(name)
     plan = make_plan(sr.min_plus, "float64")
     A, C, W = np.ones((3, 3)), np.ones((3, 3)), np.zeros((3, 3), np.int64)
     with sr.profile() as ran:
@@ -222,9 +263,10 @@ SAYINGS = {
 def test_every_operation_of_the_contract_is_described():
     operations = {name for name in vars(contract.Backend) if not name.startswith("_")} | set(contract.OPERATIONS)
     assert {"multiply", "close_stack", "replay", "find_tree"} <= operations - SAYINGS
-    assert operations - SAYINGS == set(_KERNELS)
+    assert operations - SAYINGS == set(KINDS)
 
 
+@record_kernels
 class Recording(ReferenceBackend, contract.StreamKernels, contract.ClosureKernels):
     """A backend with abilities of a GPU, on arrays of the host."""
 
@@ -249,9 +291,7 @@ class Recording(ReferenceBackend, contract.StreamKernels, contract.ClosureKernel
 
 
 def test_capabilities_are_measured_too():
-    plain, plan = Recording(), make_plan(sr.min_plus, "float64")
-    assert plain.capabilities.streams is plain
-    watched = profile_backend(plain)
+    watched, plan = Recording(), make_plan(sr.min_plus, "float64")
     engine = Engine(watched, plan)
     with sr.profile() as ran:
         watched.capabilities.closures.close_stack(plan, np.ones((4, 3, 3)))

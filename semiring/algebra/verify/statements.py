@@ -103,6 +103,9 @@ class Law:
     sides: Callable[..., Sequence[tuple[Element, ...]]]
     starred: bool = False
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _law, (self.key,)  # ``sides`` is a function without a name, which cannot be pickled
+
     @property
     def variables(self) -> tuple[str, ...]:
         """The names of the elements in the statements, of x, y and z."""
@@ -184,3 +187,7 @@ PROPERTIES = {
         Law("absorptive", ("1̄ ⊕ x = 1̄",), 1, lambda x: [(x.one + x, x.one)]),
     )
 }
+
+
+def _law(key: str) -> Law:
+    return next(law for law in (*AXIOMS, *STAR_LAWS, *PROPERTIES.values()) if law.key == key)

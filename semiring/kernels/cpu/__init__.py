@@ -40,6 +40,7 @@ from semiring.kernels.cpu.kernels import copy_matrix, kernels_for
 from semiring.kernels.cpu.product import log_products, log_vectors, log_walks
 from semiring.kernels.cpu.product.macro_kernel import FULL
 from semiring.kernels.machines import cpu_speed
+from semiring.kernels.spans import record_kernels
 from semiring.kernels.tolerance import Tolerance
 
 _DTYPES = frozenset("fdhilqB?")
@@ -52,6 +53,7 @@ _DYNAMIC = {"bertoldi_openmp": True, "bertoldi_openmp_static": False}
 _NO_MARKS = np.empty((0, 0), np.int32)
 
 
+@record_kernels
 class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels, SparseKernels):
     """The kernel contract, which documents the operations, on every dtype of the host, and on packed bits."""
 

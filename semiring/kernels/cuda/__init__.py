@@ -37,12 +37,14 @@ from semiring.kernels.contract import (
     Streams,
 )
 from semiring.kernels.engine import split_range
+from semiring.kernels.spans import record_kernels
 from semiring.kernels.tolerance import Tolerance
 
 _DTYPES = frozenset(("bfloat16", "float16", "float32", "float64", "int16", "int32", "int64", "uint8", "bool"))
 _STRIP = 2048  # the columns of a triangle that cuBLAS multiplies at a time
 
 
+@record_kernels
 class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, GraphKernels, PathKernels):
     """The `semiring.kernels.contract.Backend` for CuPy arrays, which documents the operations.
 
