@@ -297,9 +297,7 @@ class Method(Algorithm):
     needs : tuple of str
         The operations of `Capabilities` that the backend must provide, by name.
     pairs : callable or None
-        ``pairs(n, width)``: the most pairs it reports for n rows of ``width`` entries, if that depends on the entries.
-        Otherwise the pairs are counted by running ``close`` with kernels that do nothing. These provide the contract
-        and closures of whole matrices only, so a method that needs another operation must give ``pairs``.
+        ``pairs(n, width)``: the most pairs it reports for n rows of ``width`` entries. None: n³.
     source, reference, semirings, dtypes, devices, complexity : str
         Columns of the table of methods, as in `Algorithm`.
 
@@ -338,9 +336,7 @@ class Method(Algorithm):
         self._check("devices", has_names, f"a tuple of {', '.join(map(repr, _DEVICES))}")
         valid = isinstance(self.needs, tuple) and all(each in OPERATIONS for each in self.needs)
         self._check("needs", valid, "a tuple of optional operations of the kernel contract, such as 'close'")
-        walks = not set(self.needs) - {"can_close", "close"}
-        remedy = f"a function pairs(n, width){', or None' if walks else ''}"
-        self._check("pairs", callable(self.pairs) or (self.pairs is None and walks), remedy)
+        self._check("pairs", self.pairs is None or callable(self.pairs), "a function pairs(n, width), or None for n³")
 
     def _check(self, trait: str, valid: object, remedy: str) -> None:
         if not valid:

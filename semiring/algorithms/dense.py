@@ -37,18 +37,12 @@ _LUND = "arXiv:1001.4108"
 _GAIOSO = "doi:10.5753/wscad.2013.16769"
 
 
-def _cubic_pairs(n: int, width: int) -> int:
-    """Return n³, the pairs of an elimination whose pairs are not counted by running it."""
-    return n * n * width
-
-
 def _paper_method(name: str, close: Callable[..., object], source: str, launches: str, reference: str = "") -> Method:
     """Return the method of a paper's kernel on a GPU."""
     return Method(
         name,
         close,
         needs=("close_as",),
-        pairs=_cubic_pairs,
         source=source,
         reference=reference,
         semirings=_UNIT_STAR,
@@ -127,7 +121,6 @@ DENSE_METHODS = (
         "rkleene_plain",
         buluc.rkleene_plain,
         needs=("multiply_add_plain",),
-        pairs=_cubic_pairs,
         source="Buluç, Gilbert and Budak 2010, figure 3, with plain products",
         complexity="n³ pairs in O(n/64) plain products",
     ),
@@ -137,7 +130,6 @@ DENSE_METHODS = (
         "bertoldi_openmp",
         bertoldi.bertoldi_openmp,
         needs=("close_as",),
-        pairs=_cubic_pairs,
         source="Bertoldi, algorithm 3, dynamic schedule",
         devices=("cpu",),
         complexity="n³ pairs, a barrier for each pivot",
@@ -146,7 +138,6 @@ DENSE_METHODS = (
         "bertoldi_openmp_static",
         bertoldi.bertoldi_openmp_static,
         needs=("close_as",),
-        pairs=_cubic_pairs,
         source="Bertoldi, algorithm 3, static schedule",
         devices=("cpu",),
         complexity="n³ pairs, a barrier for each pivot",
@@ -154,7 +145,6 @@ DENSE_METHODS = (
     Method(
         "row_broadcast",
         bertoldi.row_broadcast,
-        pairs=_cubic_pairs,
         source="Bertoldi, algorithms 2, 6 and 7; several ranks under mpiexec",
         semirings=_UNIT_STAR,
         complexity="n³ pairs in n rank-one products and broadcasts",

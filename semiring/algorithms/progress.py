@@ -6,15 +6,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-import numpy as np
-
-from semiring.algebra import Semiring
 from semiring.algorithms.views import WORD
-from semiring.kernels.contract import Backend, Capabilities, ClosureKernels, KernelPlan
+from semiring.kernels.contract import Backend, KernelPlan
 from semiring.kernels.engine import Engine
 from semiring.namespaces import Array
 
-__all__ = ["Progress", "ReportingEngine", "as_progress", "total_pairs"]
+__all__ = ["Progress", "ReportingEngine", "as_progress"]
 
 #: A function that is called as ``progress(done, total)``. ``done`` never falls, and equals ``total`` at the end.
 Progress: TypeAlias = Callable[[int, int], None]
@@ -23,14 +20,15 @@ Progress: TypeAlias = Callable[[int, int], None]
 def as_progress(progress: Progress | bool | None, label: str = "closure") -> Progress | None:
     """Normalize ``progress=`` to a callback or None.
 
-    True becomes a progress bar on the terminal or in the notebook. None and False become None.
+    True becomes a progress bar, or None where standard error is no terminal and no notebook. None and False become
+    None.
     """
     if progress is None or progress is False:
         return None
     if progress is True:
-        from semiring.terminal import progress_bar
+        from semiring.terminal import ProgressBar
 
-        return progress_bar(label)
+        return ProgressBar(label).__enter__()
     if not callable(progress):
         raise TypeError(
             f"progress is {progress!r}: say True for a bar, or give a function, called as progress(done, total)"
@@ -86,7 +84,8 @@ class _Meter:
 class ReportingEngine(Engine):
     """An `Engine` that calls ``progress(done, total)`` as kernels end.
 
-    An exception of the callback stops the closure.
+    ``total`` is the number of pairs that the method computes, n³ for an elimination, or an upper bound. An exception of
+    the callback stops the closure.
     """
 
     def __init__(
@@ -154,66 +153,3 @@ class ReportingEngine(Engine):
     def close_as(self, name: str, A: Array) -> None:
         super().close_as(name, A)
         self._count(A.shape[0], A.shape[0], A.shape[1])
-
-
-class _NoKernels(ClosureKernels):
-    """A backend whose kernels do nothing, for counting the pairs of an algorithm.
-
-    It closes the same whole matrices as the given backend, and provides no other optional operation.
-    """
-
-    stacks = False
-
-    def __init__(self, backend: Backend) -> None:
-        self.name = backend.name
-        self._closures = backend.capabilities.closures
-        self.capabilities = Capabilities(closures=self if backend.capabilities.provides("close") else None)
-
-    def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
-        return True
-
-    def can_close(self, plan: KernelPlan, n: int) -> bool:
-        return self._closures is not None and self._closures.can_close(plan, n)
-
-    def _do_nothing(self, *_: Any, **__: Any) -> None: ...
-
-    multiply = multiply_add = multiply_add_witness = _do_nothing
-    close = close_block = _do_nothing
-
-
-class _Outline(np.ndarray[Any, Any]):
-    """A matrix with a shape and views, but one repeated entry: copies and assignments do not touch memory."""
-
-    @classmethod
-    def create(cls, shape: tuple[int, int], dtype: Any) -> _Outline:
-        return np.lib.stride_tricks.as_strided(np.zeros(1, dtype), shape, (0, 0)).view(cls)
-
-    def copy(self, order: Any = "C") -> _Outline:
-        return self
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        pass
-
-
-class _Counter(ReportingEngine):
-    """An engine that counts pairs and copies nothing."""
-
-    def __init__(self, backend: Backend, plan: KernelPlan, panel: int) -> None:
-        super().__init__(_NoKernels(backend), plan, lambda done, total: None, 0, panel)
-
-    @property
-    def pairs(self) -> int:
-        return self._meter.completed_pairs
-
-    def copy_panel(self, view: Array, out: Array | None = None) -> Array:
-        return view
-
-
-def total_pairs(method: Callable[..., object], engine: Engine, n: int, columns: int) -> int:
-    """Return the pairs that ``method`` reports on an n × n matrix stored in ``columns`` columns.
-
-    The function runs the method without kernels. The work of the method must depend on n alone, not on the entries.
-    """
-    counter = _Counter(engine.backend, engine.plan, engine.panel)
-    method(counter, _Outline.create((n, columns), np.uint32 if engine.plan.storage == "bits" else engine.plan.dtype))
-    return counter.pairs

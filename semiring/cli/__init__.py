@@ -24,7 +24,6 @@ __all__ = ["main"]
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command with ``argv`` (by default the arguments of the process) and return its exit code."""
     from semiring.cli.parser import build_parser
-    from semiring.cli.progress import Compilations
 
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # a process that was started with it closed
@@ -33,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="replace")  # a terminal without ∞ and → shows ?, and raises no error
     try:
         arguments = build_parser().read(argv)
-        with use_spelling(arguments.command.spelling), Compilations(), warnings.catch_warnings():
+        with use_spelling(arguments.command.spelling), warnings.catch_warnings():
             warnings.showwarning = _WarningPrinter()
             code = int(arguments.run(arguments))
         sys.stdout.flush()  # so that a closed pipe raises here, not at exit

@@ -24,11 +24,11 @@ from semiring.cli.common import (
     vertex_key,
 )
 from semiring.cli.file_closure import run_on_file
-from semiring.cli.progress import ProgressBar
 from semiring.closures import closure
 from semiring.distributed.launcher import is_under_mpiexec
 from semiring.io import Network
 from semiring.out_of_core.strip_layout import parse_bytes
+from semiring.terminal import ProgressBar
 
 __all__ = ["run"]
 

@@ -9,9 +9,9 @@ import sys
 
 from semiring.advice import ANY, name_matrix, option
 from semiring.cli.common import Report, check_outputs, chosen_semiring
-from semiring.cli.progress import ProgressBar
 from semiring.closures import closure
 from semiring.errors import DTypeError, SemiringError
+from semiring.terminal import ProgressBar
 
 __all__ = ["find_network_options", "reject_network_options", "run_on_file"]
 

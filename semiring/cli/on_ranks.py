@@ -23,9 +23,9 @@ from semiring.cli.common import (
     report_network,
 )
 from semiring.cli.file_closure import find_network_options, reject_network_options
-from semiring.cli.progress import ProgressBar
 from semiring.errors import SemiringError
 from semiring.io import Network
+from semiring.terminal import ProgressBar
 
 __all__ = ["run_on_ranks"]
 

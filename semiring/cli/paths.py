@@ -29,9 +29,9 @@ from semiring.cli.common import (
     vertex_name,
 )
 from semiring.cli.parser import KINDS
-from semiring.cli.progress import ProgressBar
 from semiring.errors import DomainError, FormatError, NoPathError, SemiringError
 from semiring.io import Network, format_of, write_vertices
+from semiring.terminal import ProgressBar
 
 __all__ = ["run"]
 

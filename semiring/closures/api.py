@@ -153,7 +153,7 @@ def closure(
         the name of an .npy file, the result is written there, and a `numpy.memmap` of it is returned. Without it the
         closure of a file is an array in memory.
     progress : callable or bool, optional
-        True draws a bar with the remaining time, on the terminal or in the notebook (tqdm's bar if that is installed).
+        True draws a bar of tqdm with the remaining time, on a terminal or in a notebook, and nothing elsewhere.
         A function is called as ``progress(done, total)`` during the work, and ``done`` never decreases. An exception
         that it raises stops the work.
     check : bool, default True

@@ -12,7 +12,7 @@ from functools import wraps
 from typing import Any, TypeVar
 
 from semiring import profiling
-from semiring.kernels.contract import GraphKernels, KernelPlan, PassKernels
+from semiring.kernels.contract import CompressedRows, GraphKernels, KernelPlan, PassKernels, count_pairs, product_shape
 
 __all__ = ["KINDS", "record_kernels"]
 
@@ -22,6 +22,7 @@ KINDS: dict[str, str] = {
     **dict.fromkeys(("copy_panel", "prepare"), "pass"),
     **dict.fromkeys(("multiply", "multiply_add", "multiply_add_witness", "multiply_add_plain"), "product"),
     **dict.fromkeys(("multiply_add_upper", "multiply_upper", "walk", "pull"), "product"),
+    **dict.fromkeys(("find_pattern", "multiply_pattern", "multiply_mixed"), "product"),
     **dict.fromkeys(("close_block", "close", "close_stack", "close_as", "survey_gaining", "close_gaining"), "closing"),
     **dict.fromkeys(("find_predecessors", "find_tree"), "predecessors"),
     **dict.fromkeys(("search_table", "search_near"), "search"),
@@ -52,8 +53,11 @@ def _record(name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
         if profiling.active:
             caller = profiling.innermost()
             if caller is not None and caller.kind not in _LEAVES:
-                with _span(name, *arguments):
-                    return kernel(self, *arguments, **options)
+                with _span(name, *arguments) as one:
+                    result = kernel(self, *arguments, **options)
+                    if isinstance(result, dict):  # how many rows each accumulator of a sparse product computed
+                        one.details["accumulators"] = ", ".join(f"{rows:,} by {key}" for key, rows in result.items())
+                    return result
         return kernel(self, *arguments, **options)
 
     return call
@@ -77,6 +81,11 @@ def _span(name: str, *arguments: Any) -> AbstractContextManager[Any]:
         (m, n), moved = x.shape, moved + x.nbytes + sum(getattr(array, "nbytes", 0) for array in steps)
         details = {"shape": (m, n, n), "stack": f"{steps.number:,} steps of"}
         pairs = steps.number * m * n * n * (2 if name == "pull" else 1)
+    elif name in ("find_pattern", "multiply_pattern", "multiply_mixed"):
+        factors = operands[1:3] if name == "multiply_mixed" else operands[:2]
+        stored = [x for x in operands if isinstance(x, CompressedRows)]
+        moved += sum(array.nbytes for matrix in stored for array in matrix if getattr(array, "ndim", 0))
+        pairs, details["shape"] = count_pairs(*factors), product_shape(*factors)
     elif kind == "product":
         pairs, details["shape"] = _product(name, plan, operands, arrays)
         moved += 0 if name in ("multiply", "multiply_upper", "multiply_add_upper") else arrays[0].nbytes
@@ -85,7 +94,7 @@ def _span(name: str, *arguments: Any) -> AbstractContextManager[Any]:
         moved += arrays[0].nbytes
     else:
         details["shape"] = tuple(arrays[0].shape)
-    if kind in ("product", "closing") and arrays[0].ndim == 3 and "stack" not in details:
+    if kind in ("product", "closing") and arrays and arrays[0].ndim == 3 and "stack" not in details:
         pairs, details = pairs * len(arrays[0]), {"stack": f"{len(arrays[0]):,} of", **details}
     details |= {"semiring": plan.semiring.name, "dtype": str(plan.dtype)}
     if plan.storage == "bits":

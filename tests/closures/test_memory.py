@@ -23,7 +23,6 @@ from tiers import full
 import semiring as sr
 from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
 from semiring.algorithms.irreflexive_closure import irreflexive_product
-from semiring.algorithms.progress import _Outline
 from semiring.algorithms.rkleene import rkleene
 from semiring.arrays import bits as packing
 from semiring.arrays import parts
@@ -197,9 +196,19 @@ class Kernels:
         return lambda *arguments, **options: None
 
 
+class Outline(np.ndarray):
+    """A matrix with a shape and views, but one repeated entry: copies and assignments do not touch memory."""
+
+    def copy(self, order="C"):
+        return self
+
+    def __setitem__(self, index, value):
+        pass
+
+
 def outline(shape, dtype):
     """Return an array of any size that takes no memory, because all its entries share one."""
-    return np.lib.stride_tricks.as_strided(np.zeros(1, dtype), shape, (0,) * len(shape)).view(_Outline)
+    return np.lib.stride_tricks.as_strided(np.zeros(1, dtype), shape, (0,) * len(shape)).view(Outline)
 
 
 @pytest.mark.parametrize(

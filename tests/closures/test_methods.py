@@ -182,8 +182,7 @@ def test_devices_are_a_tuple_of_names(devices):
         ("mine", series, {"storages": ()}, r"storages=\(\): give a tuple of 'elements', 'bits'"),
         ("mine", series, {"needs": ("wings",)}, "give a tuple of optional operations .* such as 'close'"),
         ("mine", series, {"needs": "relax"}, "give a tuple of optional operations"),
-        ("mine", series, {"pairs": 5}, "pairs=5"),
-        ("mine", series, {"needs": ("relax",)}, r"pairs=None: give a function pairs\(n, width\)"),
+        ("mine", series, {"pairs": 5}, r"pairs=5: give a function pairs\(n, width\), or None for n³"),
     ],
 )
 def test_what_cannot_be_registered(name, method, traits, message):
@@ -212,7 +211,7 @@ def test_a_method_is_registered_under_another_name(register_temporarily):
 
 
 def test_what_the_backend_lacks_is_named(register_temporarily, graph):
-    register_temporarily("sweeps", series, needs=("relax", "find_tree"), pairs=lambda n, width: n * n * width)
+    register_temporarily("sweeps", series, needs=("relax", "find_tree"))
     before = graph.copy()
     with pytest.raises(
         DeviceError, match=r"sweeps needs the kernel operations relax and find_tree, .* closed by the cpu backend"
@@ -237,7 +236,7 @@ def test_a_storage_that_is_not_taken_is_named(register_temporarily):
 
 
 def test_a_method_says_how_many_pairs_there_may_be(register_temporarily, graph):
-    """A walk without kernels would not end, or count too few pairs, if the work of a method depends on the entries."""
+    """The total of progress is n³, unless a method names another bound."""
 
     def until_nothing_changes(engine, A):
         seed_diagonal(engine, A)

@@ -26,7 +26,7 @@ def test_every_paper_has_its_methods():
         assert name in METHODS
         assert method.close.__name__ == name
         assert method.close.__module__.startswith("semiring.algorithms.papers.")
-        assert method.pairs(100, 100) == 100**3
+        assert method.pairs is None  # n³
     assert [name for name in ON_GPU if method_named(name).devices != ("cuda",)] == []
     assert [name for name in ON_CPU if method_named(name).devices != ("cpu",)] == []
     references = {name: method_named(name).reference for name in METHODS if name != "auto"}

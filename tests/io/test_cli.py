@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import logging
 import os
 import re
 import shlex
@@ -12,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partialmethod
 from pathlib import Path
 
 import numpy as np
@@ -20,17 +20,18 @@ import pytest
 import scipy.sparse.csgraph
 from conftest import missing_gpu
 from tiers import full, quick
+from tqdm import tqdm
 
 import semiring
 from semiring import cli
 from semiring.advice import ANY, fewer_paths_advice, option, use_spelling
 from semiring.cli.common import format_number
 from semiring.cli.parser import COMMANDS, build_parser
-from semiring.cli.progress import Compilations, ProgressBar
 from semiring.data import load_network
 from semiring.errors import NegativeCycleError, no_star
 from semiring.io import read, write
-from semiring.logs import Compilation, log_choice
+from semiring.logs import Compilation
+from semiring.terminal import ProgressBar
 
 INF = float("inf")
 ROOT = os.path.dirname(os.path.dirname(semiring.__file__))
@@ -1028,85 +1029,6 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_the_progress_bar_is_drawn_on_a_terminal_and_wiped(monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr("semiring.terminal.time.monotonic", lambda: now[0])
-    screen = Terminal()
-    with ProgressBar("closure", screen) as progress:
-        progress(1, 100)
-        assert screen.getvalue() == "", "what is over soon needs no bar"
-        now[0] = 10.0
-        progress(25, 100)
-        assert re.fullmatch(r"\rclosure █+░+  25%  31 s left\x1b\[K", screen.getvalue())
-        before = screen.getvalue()
-        now[0] = 10.05
-        progress(26, 100)
-        assert screen.getvalue() == before, "at most ten times a second"
-        now[0] = 20.0
-        progress(100, 100)
-        progress(0, 0)
-    assert screen.getvalue().endswith("\r\x1b[K")
-
-
-def test_the_time_that_is_left_counts_from_where_a_run_goes_on(monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr("semiring.terminal.time.monotonic", lambda: now[0])
-    screen = Terminal()
-    with ProgressBar("closure", screen) as progress:
-        progress(80, 100)
-        now[0] = 10.0
-        progress(90, 100)
-    assert "90%  10 s left" in screen.getvalue()
-
-
-def test_the_progress_bar_is_wiped_after_an_error(monkeypatch):
-    monkeypatch.setattr("semiring.terminal.PATIENCE", -1)
-    screen = Terminal()
-
-    def fail():
-        with ProgressBar("x", screen) as progress:
-            progress(1, 2)
-            raise ValueError("boom")
-
-    with pytest.raises(ValueError, match="boom"):
-        fail()
-    assert screen.getvalue().endswith("\r\x1b[K")
-
-
-def test_there_is_no_progress_without_a_terminal():
-    with ProgressBar("x", io.StringIO()) as progress:
-        assert progress is None
-
-
-def terminal_output(terminal, *seconds):
-    """Return what a terminal shows of compilations that took so many seconds."""
-    with Compilations(terminal):
-        for long in seconds:
-            under_way = Compilation("min_plus float32 product")
-            under_way._start -= long
-            under_way.finish()
-    return terminal.getvalue()
-
-
-def test_a_compilation_is_announced_and_then_told():
-    line = "semiring: compiling min_plus float32 product for this machine, once"
-    assert terminal_output(Terminal(), 2.1) == f"\r{line} …\x1b[K\r{line}: 2.1 s\x1b[K\n"
-    assert terminal_output(Terminal(), 0.0) == f"\r{line} …\x1b[K\r\x1b[K", "what takes no time leaves no line"
-    assert terminal_output(io.StringIO(), 2.1) == "", "nobody watches"
-
-
-def test_the_logger_is_left_as_it_was():
-    logger = logging.getLogger("semiring")
-    before = logger.level, list(logger.handlers)
-    terminal = Terminal()
-    with pytest.raises(KeyboardInterrupt), Compilations(terminal):
-        raise KeyboardInterrupt
-    assert (logger.level, list(logger.handlers)) == before
-    with Compilations(terminal):
-        log_choice("a closure", "rkleene", "it is fast")
-    assert terminal.getvalue() == "", "choices are for --explain"
-
-
 def test_the_command_announces_what_it_compiles(towns, monkeypatch):
     screen = Terminal()
     monkeypatch.setattr("sys.stderr", screen)
@@ -1120,14 +1042,15 @@ def test_the_command_announces_what_it_compiles(towns, monkeypatch):
 
 
 def test_a_closure_feeds_the_progress_bar(towns, monkeypatch):
-    monkeypatch.setattr("semiring.terminal.PATIENCE", -1)
-    monkeypatch.setattr("semiring.terminal.INTERVAL", -1)
+    monkeypatch.setattr("semiring.terminal.PATIENCE", 0)
     screen = Terminal()
     monkeypatch.setattr("sys.stderr", screen)
     n = 300
     np.save("a.npy", np.random.default_rng(1).random((n, n)))
-    assert cli.main(["closure", "a.npy"]) == 0
-    shares = [int(share) for share in re.findall(r"(\d+)%", screen.getvalue())]
+    with monkeypatch.context() as patch:
+        patch.setattr("tqdm.std.tqdm.__init__", partialmethod(tqdm.__init__, mininterval=0))
+        assert cli.main(["closure", "a.npy"]) == 0
+    shares = [int(share) for share in re.findall(r"(\d+) %", screen.getvalue())]
     assert shares == sorted(shares)
     assert shares[-1] == 100
 

@@ -13,7 +13,19 @@ import pytest
 import semiring
 
 HEAVY = (
-    *("numba", "llvmlite", "scipy", "sympy", "platformdirs", "networkx", "matplotlib", "pandas", "polars", "igraph"),
+    *(
+        "numba",
+        "llvmlite",
+        "scipy",
+        "sympy",
+        "platformdirs",
+        "tqdm",
+        "networkx",
+        "matplotlib",
+        "pandas",
+        "polars",
+        "igraph",
+    ),
     *("rustworkx", "hypothesis", "cupy", "cutlass", "torch", "jax", "mpi4py", "opt_einsum"),
 )
 

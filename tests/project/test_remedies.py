@@ -8,12 +8,14 @@ import pickle
 import re
 import sys
 import types
+from functools import partialmethod
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_array
+from tqdm import tqdm
 
 import semiring as sr
 from semiring import terminal
@@ -62,43 +64,75 @@ class Screen(io.StringIO):
         return True
 
 
-def test_progress_true_is_a_bar_that_is_wiped(monkeypatch, rng):
+@pytest.fixture
+def _draw_at_once(monkeypatch):
+    monkeypatch.setattr(terminal, "PATIENCE", 0)
+    monkeypatch.setattr("tqdm.std.tqdm.__init__", partialmethod(tqdm.__init__, mininterval=0))
+
+
+@pytest.mark.usefixtures("_draw_at_once")
+def test_progress_true_is_a_bar_that_is_erased(monkeypatch, rng):
     screen = Screen()
     monkeypatch.setattr("sys.stderr", screen)
-    monkeypatch.setattr(terminal, "PATIENCE", -1.0)
-    monkeypatch.setattr(terminal, "INTERVAL", 0.0)
-    monkeypatch.setitem(sys.modules, "tqdm", None)  # as if it were not installed
     A = rng.random((300, 300))
     expected = sr.closure(A)
     assert "%" not in screen.getvalue()
     np.testing.assert_array_equal(sr.closure(A, progress=True), expected)
-    assert "closure █" in screen.getvalue()
-    assert screen.getvalue().endswith("\r\x1b[K")
+    assert re.search(r"\rclosure [#\d]+ +\d+ %  \d\d:\d\d left", screen.getvalue())
+    assert screen.getvalue().endswith("\r")
     sr.shortest_paths(A, progress=True)
-    assert "paths █" in screen.getvalue()
+    assert "paths #" in screen.getvalue()
     assert np.array_equal(sr.closure(A, progress=False), expected)
     with pytest.raises(TypeError, match="progress is 'yes': say True for a bar, or give a function"):
         sr.closure(A, progress="yes")
 
 
-def test_tqdm_draws_where_it_is_installed(monkeypatch, rng):
-    drawn = []
+@pytest.mark.usefixtures("_draw_at_once")
+@pytest.mark.parametrize("screen", [io.StringIO(), None, object()], ids=["a file", "none", "no stream"])
+def test_a_bar_is_written_to_no_file(screen, monkeypatch, rng, tmp_path):
+    """A bar that nobody sees would fill a redirected file, and it need not be computed."""
+    monkeypatch.setattr("sys.stderr", screen)
+    A = rng.random((300, 300))
+    monkeypatch.setattr(terminal.ProgressBar, "__call__", None)  # work reports nothing
+    sr.closure(A, progress=True)
+    sr.write(tmp_path / "A.csv", A, progress=True)
+    assert not isinstance(screen, io.StringIO) or screen.getvalue() == ""
 
-    class Bar:
-        n = 0.0
 
-        def __init__(self, **options):
-            drawn.append(options["desc"])
-
-        def update(self, step):
-            self.n += step
-
-        def close(self):
-            drawn.append(round(self.n))
-
-    monkeypatch.setitem(sys.modules, "tqdm", types.SimpleNamespace(tqdm=Bar))
+@pytest.mark.usefixtures("_draw_at_once")
+def test_a_notebook_shows_the_bar(monkeypatch, rng):
+    screen = io.StringIO()
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setitem(sys.modules, "ipykernel", types.SimpleNamespace())
     sr.closure(rng.random((300, 300)), progress=True)
-    assert drawn == ["closure", 100]
+    assert "closure #" in screen.getvalue()
+
+
+@pytest.mark.usefixtures("_draw_at_once")
+def test_a_bar_is_erased_after_an_error_and_goes_on_where_a_run_goes_on(monkeypatch):
+    screen = Screen()
+    monkeypatch.setattr("sys.stderr", screen)
+
+    def fail():
+        with terminal.ProgressBar("x") as progress:
+            progress(0, 0)
+            progress(80, 100)
+            progress(90, 100)
+            raise ValueError("boom")
+
+    with pytest.raises(ValueError, match="boom"):
+        fail()
+    assert " 90 % " in screen.getvalue()
+    assert screen.getvalue().endswith("\r")
+
+
+def test_short_work_shows_no_bar(monkeypatch):
+    screen = Screen()
+    monkeypatch.setattr("sys.stderr", screen)
+    with terminal.ProgressBar("x") as progress:
+        for done in range(101):
+            progress(done, 100)
+    assert screen.getvalue() == ""
 
 
 def test_compilations_are_announced_where_somebody_sees_it(monkeypatch):
