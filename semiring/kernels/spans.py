@@ -83,7 +83,7 @@ def _span(name: str, *arguments: Any) -> AbstractContextManager[Any]:
         pairs = steps.number * m * n * n * (2 if name == "pull" else 1)
     elif name in ("find_pattern", "multiply_pattern", "multiply_mixed"):
         factors = operands[1:3] if name == "multiply_mixed" else operands[:2]
-        stored = [x for x in operands if isinstance(x, CompressedRows)]
+        stored: list[Any] = [x for x in operands if isinstance(x, CompressedRows)]
         moved += sum(array.nbytes for matrix in stored for array in matrix if getattr(array, "ndim", 0))
         pairs, details["shape"] = count_pairs(*factors), product_shape(*factors)
     elif kind == "product":
