@@ -41,10 +41,10 @@ def graph_of_rmat(scale: int, factor: int) -> Any:
     for _ in range(scale):
         quadrant = np.searchsorted([0.57, 0.76, 0.95], rng.random(ends.shape[1]))
         ends = 2 * ends + np.stack([quadrant >> 1, quadrant & 1])
-    A = csr_array((np.ones(ends.shape[1], np.int64), tuple(ends)), shape=(n, n))
+    A: Any = csr_array((np.ones(ends.shape[1], np.int64), tuple(ends)), shape=(n, n))
     A = A + A.T
     order = np.argsort(np.diff(A.indptr), kind="stable")
-    L = tril(A[order][:, order], -1).tocsr()
+    L: Any = tril(A[order][:, order], -1).tocsr()
     L.sum_duplicates()
     L.data[:] = 1
     return csr_array(L)
