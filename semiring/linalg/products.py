@@ -249,13 +249,12 @@ def matmul(
     if return_witness:
         demand_selective(semiring)
     if mask is not None or not (type(A) is np.ndarray and type(B) is np.ndarray):
-        if mask is not None and (
-            is_labelled(A) or is_labelled(B) or isinstance(A, BitMatrix) or isinstance(B, BitMatrix)
-        ):
+        has_other_form = any(isinstance(x, BitMatrix) or is_labelled(x) for x in (A, B))
+        if mask is not None and has_other_form:
             raise TypeError(
                 "mask= takes arrays and sparse matrices: pass the values of frames, and unpack() packed bits"
             )
-        if mask is not None or (has_sparse(A, B) and not (is_labelled(A) or is_labelled(B))):
+        if mask is not None or (has_sparse(A, B) and not has_other_form):
             rest = {"out": out, "check": check, "threads": threads, "device": device}
             rest |= {"mask": mask, "complement": bool(complement)}
             return multiply_sparse(A, B, semiring, return_witness=bool(return_witness), **rest)

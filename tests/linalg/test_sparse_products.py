@@ -331,6 +331,9 @@ def test_functions_of_sparse_matrices_are_those_of_dense_ones(kind, rng):
     for name, (found, expected) in arrays.items():  # sums of log_plus are rounded in another order
         np.testing.assert_allclose(found, expected, rtol=1e-14, err_msg=name)
     same(sr.scan([A, B])[1], sr.matmul(A, B))
+    packed = sr.matmul(sr.pack(A.toarray() != 0), B != 0, "boolean")
+    assert isinstance(packed, sr.BitMatrix)
+    assert np.array_equal(packed.unpack(), sr.matmul(A != 0, B != 0, "boolean").toarray())
     out = np.empty(6)
     assert sr.matmul(A, x, out=out) is out
 
