@@ -199,6 +199,21 @@ class Algorithm:
         """
         return 0.0
 
+    def tighter_bound(self, p: Problem) -> float:
+        """Return a higher lower bound of `cost`, which may take a search; it is read if `least_cost` does not exclude.
+
+        Parameters
+        ----------
+        p : Problem
+            The problem; it is not encoded yet.
+
+        Returns
+        -------
+        float
+            Pairs of a dense closure in float64.
+        """
+        return 0.0
+
     def cost(self, p: Problem) -> float:
         """Return the cost in pairs of a dense closure in float64.
 

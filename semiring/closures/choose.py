@@ -8,6 +8,7 @@ best cost so far is not asked, so its scans are not made. All answers together a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -30,7 +31,7 @@ from semiring.kernels import backend_for
 from semiring.logs import DEBUG, log_choice, logger
 from semiring.registrations import register_callback
 
-__all__ = ["Choice", "choose", "choose_with_warnings", "encode"]
+__all__ = ["Choice", "cheapest", "choose", "choose_with_warnings", "encode"]
 
 _NOT_ASKED = "not asked, because its least cost is higher"
 
@@ -70,15 +71,36 @@ def choose(p: Problem) -> Choice:
     allowed, excluded = _candidates(circumstances)
     if circumstances.is_large or facts.storage == "sparse":
         allowed = tuple(sorted(allowed, key=lambda a: a.least_cost(p)))
-    best: tuple[float, Algorithm, Problem] | None = None
-    encoded: Problem | None = None
-    for a in allowed:
-        if best is not None and a.least_cost(p) >= best[0]:
+    best = cheapest(allowed, p, answers)
+    answers += excluded
+    if best is None:
+        return _choose_instead(p, origin, answers)
+    a, q = best
+    q = a.prepare(q)
+    if a.is_encoded and q.matrix.needs_binding:
+        _ = q.bound_matrix  # finds potentials, or raises
+    choice = Choice(a, q, origin, tuple(answers))
+    if logger().isEnabledFor(DEBUG) and not facts.is_part:
+        shape = " × ".join(map(str, facts.shape))
+        log_choice(f"closure of {shape} {facts.dtype} in {facts.semiring.name}", method_name(choice), a.describe(q))
+    return choice
+
+
+def cheapest(candidates: Iterable[Algorithm], p: Any, answers: list[Answer]) -> tuple[Algorithm, Any] | None:
+    """Return the cheapest candidate that closes a problem, with the problem as it reads it; None if none does.
+
+    The candidates are asked in their order, and add their answers. If they are in the order of their least costs, few
+    are asked. A candidate that the caller named is taken if it applies.
+    """
+    best: tuple[float, Algorithm, Any] | None = None
+    encoded: Any = None
+    for a in candidates:
+        if best is not None and (a.least_cost(p) >= best[0] or a.tighter_bound(p) >= best[0]):
             answers.append(Answer("algorithm", a.name, _NOT_ASKED))
             continue
         if a.is_encoded and encoded is None:
             encoded = encode(p, answers)
-        q = encoded if a.is_encoded and encoded is not None else p
+        q = encoded if a.is_encoded else p
         if a.is_encoded and q.matrix.storage not in a.storages:
             why: str | None = (
                 "the entries are no packed bits" if "bits" in a.storages else "the entries are packed bits"
@@ -94,18 +116,7 @@ def choose(p: Problem) -> Choice:
             why = _late_reason(a, q)
             best = (rank, a, q) if why is None else best
         answers.append(Answer("algorithm", a.name, why or "", cost, why is None))
-    answers += excluded
-    if best is None:
-        return _choose_instead(p, origin, answers)
-    _, a, q = best
-    q = a.prepare(q)
-    if a.is_encoded and q.matrix.needs_binding:
-        _ = q.bound_matrix  # finds potentials, or raises
-    choice = Choice(a, q, origin, tuple(answers))
-    if logger().isEnabledFor(DEBUG) and not facts.is_part:
-        shape = " × ".join(map(str, facts.shape))
-        log_choice(f"closure of {shape} {facts.dtype} in {facts.semiring.name}", method_name(choice), a.describe(q))
-    return choice
+    return None if best is None else best[1:]
 
 
 def method_name(choice: Choice) -> str:

@@ -1,4 +1,4 @@
-"""Search for the best paths between some vertices by the cheapest of three methods.
+"""Search for the best paths between some vertices by the cheapest of three algorithms.
 
 *johnson*: Dijkstra's algorithm from every source, or on the reversed edges from every target, whichever are fewer.
 Weights of the wrong sign are searched under potentials. A search ends when it has reached all requested vertices, or
@@ -10,9 +10,9 @@ operations decide (`semiring.algorithms.schedule`), so the choice depends only o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
 from semiring.algebra.expressions.tree import is_floating, is_half
+from semiring.algorithms.algorithm import AUTO, Algorithm
 from semiring.algorithms.dijkstra import Searches, never_improves
 from semiring.algorithms.johnson import SparseGraph, edge_graph, graph_potentials, make_searches
 from semiring.algorithms.schedule import (
@@ -31,7 +32,9 @@ from semiring.algorithms.schedule import (
 )
 from semiring.arrays.encoding import decode, encode, has_inner_zero, round_to_dtype
 from semiring.arrays.memory import demand_memory, free_memory
-from semiring.closures.explain import Explanation
+from semiring.closures.choose import cheapest
+from semiring.closures.explain import Answer, Explanation
+from semiring.closures.problem import Options
 from semiring.errors import AlgebraError, DivergenceError, NegativeCycleError, NoPathError
 from semiring.kernels.engine import make_plan
 from semiring.namespaces import array_namespace
@@ -201,22 +204,24 @@ def find_paths(
 
     Raises the errors of `closure`, and `TooLargeError`.
     """
+    options = Options(semiring, method, threads)
+    p = _PathProblem(edges, semiring, sources, targets, limit, options, predecessors, find_all_paths)
+    explanation = p.explanation()
     try:
-        return _SelectedSearch(
-            edges=edges,
-            semiring=semiring,
-            sources=sources,
-            targets=targets,
-            limit=limit,
-            method=method,
-            predecessors=predecessors,
-            threads=threads,
-            find_all_paths=find_all_paths,
-        ).run()
+        table: PathTable = _choose(p, explanation).run(p, None, None, None)  # type: ignore[arg-type]
     except NegativeCycleError as error:
         raise error.of_paths().named(names) from None
     except DivergenceError as error:
         raise error.named(names) from None
+    return SearchResult(
+        sources=sources,
+        targets=targets,
+        limit=limit,
+        **table._asdict(),
+        explanation=explanation,
+        edges=edges.pattern,
+        weights=edges.values,
+    )
 
 
 def _sparse_rows(values: Array, heads: Array, starts: Array, columns: int) -> Any:
@@ -227,136 +232,46 @@ def _sparse_rows(values: Array, heads: Array, starts: Array, columns: int) -> An
     return csr_array((stored, heads, starts), shape=(starts.size - 1, columns))
 
 
-@dataclass
-class _SelectedSearch:
-    """One search for paths between some vertices: the choice of the method, and its run."""
+@dataclass(eq=False)
+class _PathProblem:
+    """Paths to find between some vertices: the graph, the vertices, and facts that are found when they are read."""
 
     edges: SparseEntries
     semiring: Semiring
     sources: Array | None
     targets: Array | None
     limit: Any
-    method: str
+    options: Options
     predecessors: bool
-    threads: int
     find_all_paths: Callable[[Any, str], Paths]
 
     def __post_init__(self) -> None:
-        self.n = self.edges.pattern.n
+        self.n, self.dtype = self.edges.pattern.n, self.edges.values.dtype
         self.rows = np.arange(self.n) if self.sources is None else self.sources
         self.columns = np.arange(self.n) if self.targets is None else self.targets
-        self.explanation = Explanation(self.semiring.name, method=self.method, backend="cpu", threads=self.threads)
-        self.explanation.shape, self.explanation.dtype = (self.n, self.n), self.edges.values.dtype
-        p, q = self.rows.size, self.columns.size
+
+    @cached_property
+    def graph(self) -> _DijkstraGraph | None:
+        """The edges for Dijkstra's algorithm, or None if it is not correct for them."""
+        return _graph_for_dijkstra(self.edges, self.semiring, self.options.threads)
+
+    @cached_property
+    def analysis(self) -> Analysis:
+        """The symbolic analysis of an elimination."""
+        return analyse(self.edges.pattern)
+
+    @property
+    def dense_memory(self) -> int:
+        """The bytes of a closure of all pairs with predecessors."""
+        return self.n**2 * (2 * self.dtype.itemsize + 4)
+
+    def explanation(self) -> Explanation:
+        """Return the explanation that says what was asked."""
+        p, q, threads = self.rows.size, self.columns.size, self.options.threads
         within = "" if self.limit is None else f", none worse than {self.limit}"
-        self.explanation.subject = f"paths from {p:,} to {q:,} of {self.n:,} vertices{within}"
-
-    def run(self) -> SearchResult:
-        """Choose a method, and find the paths by it."""
-        method = self.choose_method()
-        self.explanation.method = method
-        table = {"johnson": self.run_searches, "factor": self.run_factor}.get(method, self.run_closure)()
-        return SearchResult(
-            sources=self.sources,
-            targets=self.targets,
-            limit=self.limit,
-            **table._asdict(),
-            explanation=self.explanation,
-            edges=self.edges.pattern,
-            weights=self.edges.values,
-        )
-
-    def choose_method(self) -> str:
-        """Return the method that the caller named, or that of the fewest predicted operations."""
-        note = self.explanation.note
-        self.graph: _DijkstraGraph | None = None
-        self.analysis: Analysis | None = None
-        if self.method in ("johnson", "factor"):
-            self.edges.require_eliminable()
-        elif self.edges.closure_only_reason:
-            note(self.edges.closure_only_reason)
-            return "dense" if self.method == "auto" else self.method
-        if self.method in ("auto", "johnson"):
-            self.graph = _graph_for_dijkstra(self.edges, self.semiring, self.threads)
-            if self.graph is None and self.method == "johnson":
-                raise AlgebraError(
-                    f"method='johnson' needs a selective ⊕ and weights that do not gain, or potentials for them, which "
-                    f"{self.semiring.name} does not have here: leave method= out"
-                )
-        if self.method != "auto":
-            note(f"method={self.method!r} was given")
-            return self.method
-        if self.limit is not None and self.graph is not None:
-            note("limit= was given: Dijkstra's algorithm visits only what lies within it")
-            return "johnson"
-        return self.cheapest_method()
-
-    def cheapest_method(self) -> str:
-        """Return the method of the lowest predicted cost.
-
-        Raises `TooLargeError` if only the dense method remains, and its matrix does not fit into memory.
-        """
-        p, q = self.rows.size, self.columns.size
-        n, m, size = self.n, self.edges.values.size, self.edges.values.dtype.itemsize
-        costs = {} if self.graph is None else {"johnson": search_operations(n, m, min(p, q))}
-        needed, free = n * n * (2 * size + 4), free_memory()
-        if free is None or needed < free:
-            costs["dense"] = dense_operations(n, size)
-        least = min(costs.values(), default=np.inf)
-        needs_exact = self.graph is None and _is_rounded(self.edges, self.semiring)
-        # Exact potentials take microseconds for each entry, so they are used only if no other method fits.
-        # The analysis counts operations exactly, but takes as long as some searches. A bound shows whether it pays.
-        worth = not (needs_exact and costs) and 2 * analysis_operations(n, m) < least
-        if worth and 2 * analysis_operations(n, m, widest_level(self.edges.pattern)) < least:
-            self.analysis = analyse(self.edges.pattern)
-            pairs, numbers = float(self.analysis.pairs(False).sum()), self.analysis.layout(False).size
-            sweeps = sweep_operations(n, numbers, p, None if self.targets is None else q)
-            costs["factor"] = factor_operations(n, pairs) + sweeps
-        if not costs:
-            demand_memory(
-                needed,
-                f"the matrix of all {n:,} vertices",
-                "no sparse method supports these weights: name fewer vertices",
-            )
-            costs["dense"] = 0.0
-        self.explanation.costs = {**costs, "dense": dense_operations(n, size)}
-        cheapest = min(costs, key=costs.__getitem__)
-        self.explanation.note(f"{cheapest} has the lowest predicted cost")
-        return cheapest
-
-    # ------------------------------------------------------------------------------------------------ the methods
-
-    def run_searches(self) -> PathTable:
-        """Find the paths by Dijkstra's algorithm from the sources, or from the targets if these are fewer."""
-        graph, sources, targets = self.graph, self.sources, self.targets
-        assert graph is not None
-        is_backward = self.columns.size < self.rows.size
-        search = graph.backward if is_backward else graph.forward
-        begins, ends = (self.columns, sources) if is_backward else (self.rows, targets)
-        others = self.rows if is_backward else self.columns
-        if self.limit is not None:
-            near = search.search_near(begins, graph.search_bound(self.limit, self.rows, targets), ends)
-            return PathTable(self.sparse_table(graph, *near, is_backward), None, graph.find)
-        has_trees = self.predecessors and targets is None and not is_backward
-        values, trees = search.search_table(begins, ends, trees=has_trees)
-        pairs = (others, begins[:, None]) if is_backward else (begins[:, None], others)
-        weights = graph.to_caller_weights(values, *pairs)
-        return PathTable(np.ascontiguousarray(weights.T) if is_backward else weights, trees, graph.find)
-
-    def sparse_table(self, graph: _DijkstraGraph, starts: Array, heads: Array, values: Array, is_backward: bool) -> Any:
-        """Return the rows (backward: columns) of a search as a sparse matrix of weights within the limit."""
-        tails = np.repeat(self.columns if is_backward else self.rows, np.diff(starts))
-        ends = (heads, tails) if is_backward else (tails, heads)
-        weights = graph.to_caller_weights(values, *ends)
-        if graph.shift is not None:
-            mask = self.is_within_limit(weights)
-            weights, heads = weights[mask], heads[mask]
-            starts = np.concatenate([[0], np.cumsum(mask)])[starts]
-        table = _sparse_rows(weights, heads, starts, self.n)
-        table = table.T.tocsr()[self.rows] if is_backward else table
-        table = table if is_backward or self.targets is None else table[:, self.targets]
-        table.sort_indices()
-        return table
+        subject = f"paths from {p:,} to {q:,} of {self.n:,} vertices{within}"
+        shape = (self.n, self.n)
+        return Explanation(self.semiring.name, shape, self.dtype, backend="cpu", threads=threads, subject=subject)
 
     def is_within_limit(self, values: Array) -> Array:
         """Return a mask of the values that are weights of paths, and no worse than the limit."""
@@ -364,52 +279,181 @@ class _SelectedSearch:
         zero = self.semiring.zero_for(values.dtype)
         return np.asarray((self.semiring.add(values, limit) == values) & (values != zero))
 
-    def run_factor(self) -> PathTable:
-        """Find the paths by a sparse elimination and sweeps through its factors."""
-        edges = SparseEntries(self.edges.pattern, self.edges.values, None, self.edges.scan)  # without names of vertices
-        analysis = self.analysis or analyse(edges.pattern)
-        factor = Factor(self.semiring, edges, analysis, self.threads)
-
-        def find(i: int, j: int) -> list[int]:
-            if self.graph is not None:
-                return self.graph.find(i, j)
-            try:
-                return [int(vertex) for vertex in factor.path(i, j)]
-            except NoPathError:
-                return []
-
-        if self.limit is None:
-            p, q, size = self.rows.size, self.columns.size, self.edges.values.dtype.itemsize
-            demand_memory(p * q * size, f"a table of {p:,} × {q:,}", "name fewer vertices, or call factor(A).rows")
-            return PathTable(factor.table(self.rows, self.targets), None, find)
-        step = max(1, _ENTRIES // max(1, self.n))
-        blocks = (factor.table(self.rows[i : i + step], self.targets) for i in range(0, self.rows.size, step))
-        parts = [self.limit_rows(block) for block in blocks]
-        return PathTable(self.stack_rows(parts), None, find)
-
     def limit_rows(self, block: Array) -> Any:
         """Return some rows as a sparse matrix of the weights within the limit."""
         mask = self.is_within_limit(block)
         starts = np.concatenate([[0], np.cumsum(mask.sum(axis=1))])
         return _sparse_rows(block[mask], np.nonzero(mask)[1], starts, block.shape[1])
 
-    def stack_rows(self, parts: list[Any]) -> Any:
-        """Return groups of rows as one sparse matrix, which is empty if there are none."""
-        from scipy.sparse import csr_array, vstack
 
-        none = np.zeros(0, np.int64)
-        empty = _sparse_rows(self.edges.values[:0], none, np.zeros(1, np.int64), self.columns.size)
-        return csr_array(vstack([empty, *parts], format="csr"))
+class _Searches(Algorithm):
+    """Dijkstra's algorithm from the sources, or from the targets if these are fewer."""
 
-    def run_closure(self) -> PathTable:
-        """Find the paths by the closure of the dense matrix."""
-        pattern, values = self.edges.pattern, self.edges.values
-        needed = self.n**2 * (2 * values.itemsize + 4)
-        demand_memory(needed, f"the closure of {self.n:,} vertices", "leave out method=")
-        A = np.full((self.n, self.n), self.semiring.zero_for(values.dtype), values.dtype)
+    name = "johnson"
+    is_encoded = False
+
+    def reason_against(self, p: Any) -> str | None:
+        p.edges.require_eliminable()
+        return None if p.graph is not None else "it needs a selective ⊕, and weights that do not gain, or potentials"
+
+    def least_cost(self, p: Any) -> float:
+        return 0.0
+
+    def cost(self, p: Any) -> float:
+        if p.limit is not None:  # a search visits only what lies within it
+            return 0.0
+        return search_operations(p.n, p.edges.values.size, min(p.rows.size, p.columns.size))
+
+    def run(self, p: Any, *_: Any) -> PathTable:
+        graph, sources, targets = p.graph, p.sources, p.targets
+        is_backward = p.columns.size < p.rows.size
+        search = graph.backward if is_backward else graph.forward
+        begins, ends = (p.columns, sources) if is_backward else (p.rows, targets)
+        others = p.rows if is_backward else p.columns
+        if p.limit is not None:
+            bound = graph.search_bound(p.limit, p.rows, targets)
+            starts, heads, values = search.search_near(begins, bound, ends)
+            return PathTable(_sparse_table(p, starts, heads, values, is_backward), None, graph.find)
+        has_trees = p.predecessors and targets is None and not is_backward
+        values, trees = search.search_table(begins, ends, trees=has_trees)
+        pairs = (others, begins[:, None]) if is_backward else (begins[:, None], others)
+        weights = graph.to_caller_weights(values, *pairs)
+        return PathTable(np.ascontiguousarray(weights.T) if is_backward else weights, trees, graph.find)
+
+
+def _sparse_table(p: _PathProblem, starts: Array, heads: Array, values: Array, is_backward: bool) -> Any:
+    """Return the rows (backward: columns) of a search as a sparse matrix of weights within the limit."""
+    graph = p.graph
+    assert graph is not None
+    tails = np.repeat(p.columns if is_backward else p.rows, np.diff(starts))
+    ends = (heads, tails) if is_backward else (tails, heads)
+    weights = graph.to_caller_weights(values, *ends)
+    if graph.shift is not None:
+        mask = p.is_within_limit(weights)
+        weights, heads = weights[mask], heads[mask]
+        starts = np.concatenate([[0], np.cumsum(mask)])[starts]
+    table = _sparse_rows(weights, heads, starts, p.n)
+    table = table.T.tocsr()[p.rows] if is_backward else table
+    table = table if is_backward or p.targets is None else table[:, p.targets]
+    table.sort_indices()
+    return table
+
+
+class _Elimination(Algorithm):
+    """A sparse elimination, and a sweep through its factors for each source."""
+
+    name = "factor"
+    is_encoded = False
+
+    def reason_against(self, p: Any) -> str | None:
+        p.edges.require_eliminable()
+        return None
+
+    def least_cost(self, p: Any) -> float:
+        # The analysis counts operations exactly, but takes as long as some searches. A bound shows whether it pays.
+        return 2 * analysis_operations(p.n, p.edges.values.size)
+
+    def tighter_bound(self, p: Any) -> float:
+        if p.graph is None and _is_rounded(p.edges, p.semiring):
+            return np.inf  # exact potentials take microseconds for each entry: only if no other method fits
+        return 2 * analysis_operations(p.n, p.edges.values.size, widest_level(p.edges.pattern))
+
+    def cost(self, p: Any) -> float:
+        pairs, numbers = float(p.analysis.pairs(False).sum()), p.analysis.layout(False).size
+        sweeps = sweep_operations(p.n, numbers, p.rows.size, None if p.targets is None else p.columns.size)
+        return factor_operations(p.n, pairs) + sweeps
+
+    def run(self, p: Any, *_: Any) -> PathTable:
+        edges = SparseEntries(p.edges.pattern, p.edges.values, None, p.edges.scan)  # without names of vertices
+        factor = Factor(p.semiring, edges, p.analysis, p.options.threads)
+
+        def find(i: int, j: int) -> list[int]:
+            if "graph" in p.__dict__ and p.graph is not None:
+                return list(p.graph.find(i, j))
+            try:
+                return [int(vertex) for vertex in factor.path(i, j)]
+            except NoPathError:
+                return []
+
+        count, size = p.rows.size, p.dtype.itemsize
+        if p.limit is None:
+            place = f"a table of {count:,} × {p.columns.size:,}"
+            demand_memory(count * p.columns.size * size, place, "name fewer vertices, or call factor(A).rows")
+            return PathTable(factor.table(p.rows, p.targets), None, find)
+        step = max(1, _ENTRIES // max(1, p.n))
+        blocks = (factor.table(p.rows[i : i + step], p.targets) for i in range(0, count, step))
+        return PathTable(_stack_rows(p, [p.limit_rows(block) for block in blocks]), None, find)
+
+
+def _stack_rows(p: _PathProblem, parts: list[Any]) -> Any:
+    """Return groups of rows as one sparse matrix, which is empty if there are none."""
+    from scipy.sparse import csr_array, vstack
+
+    none = np.zeros(0, np.int64)
+    empty = _sparse_rows(p.edges.values[:0], none, np.zeros(1, np.int64), p.columns.size)
+    return csr_array(vstack([empty, *parts], format="csr"))
+
+
+class _AllPairs(Algorithm):
+    """The closure of the dense matrix of all pairs, of which the wanted ones are selected."""
+
+    name = "dense"
+    is_encoded = False
+
+    def reason_against(self, p: Any) -> str | None:
+        free = free_memory()
+        has_room = p.options.method != AUTO or free is None or p.dense_memory < free
+        return None if has_room else "the matrix of all pairs does not fit into memory"
+
+    def cost(self, p: Any) -> float:
+        return dense_operations(p.n, p.dtype.itemsize)
+
+    def run(self, p: Any, *_: Any) -> PathTable:
+        pattern, values = p.edges.pattern, p.edges.values
+        demand_memory(p.dense_memory, f"the closure of {p.n:,} vertices", "leave out method=")
+        A = np.full((p.n, p.n), p.semiring.zero_for(values.dtype), values.dtype)
         A[pattern.rows, pattern.indices] = values
-        table = select_paths(self.find_all_paths(A, self.method), self.sources, self.targets)
-        return table if self.limit is None else PathTable(self.limit_rows(table.matrix), None, table.find)
+        method = AUTO if p.options.method == self.name else p.options.method
+        found = select_paths(p.find_all_paths(A, method), p.sources, p.targets)
+        return found if p.limit is None else PathTable(p.limit_rows(found.matrix), None, found.find)
+
+
+_CANDIDATES = {method.name: method for method in (_Searches(), _AllPairs(), _Elimination())}
+
+
+def _choose(p: _PathProblem, explanation: Explanation) -> Algorithm:
+    """Return the algorithm of the lowest cost, or the one that the caller named.
+
+    Raises `AlgebraError` for a named method that does not find the paths, and `TooLargeError` if only the closure of
+    all pairs remains, and does not fit into memory.
+    """
+    method, only_closure = p.options.method, p.edges.closure_only_reason
+    candidates: Iterable[Algorithm] = _CANDIDATES.values()
+    if method != AUTO or only_closure:
+        candidates = [_CANDIDATES[method if method in _CANDIDATES else "dense"]]
+        explanation.note(only_closure or f"method={method!r} was given")
+    answers: list[Answer] = []
+    best = cheapest(candidates, p, answers)
+    explanation.answers += answers
+    explanation.costs = {answer.name: answer.cost for answer in answers if answer.cost is not None}
+    if best is not None:
+        explanation.method = best[0].name if method == AUTO or method in _CANDIDATES else method
+        if method == AUTO and not only_closure:
+            limited = p.limit is not None and isinstance(best[0], _Searches)
+            why = "limit= was given: Dijkstra's algorithm visits only what lies within it"
+            explanation.note(why if limited else f"{best[0].name} has the lowest predicted cost")
+        return best[0]
+    if method != AUTO:
+        raise AlgebraError(
+            f"method={method!r} needs a selective ⊕ and weights that do not gain, or potentials for them, which "
+            f"{p.semiring.name} does not have here: leave method= out"
+        )
+    demand_memory(
+        p.dense_memory,
+        f"the matrix of all {p.n:,} vertices",
+        "no sparse method supports these weights: name fewer vertices",
+    )
+    return _CANDIDATES["dense"]
 
 
 def select_paths(paths: Paths, sources: Array | None, targets: Array | None) -> PathTable:

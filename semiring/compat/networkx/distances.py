@@ -16,7 +16,6 @@ import numpy as np
 from semiring.advice import quote
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.predecessors import predecessors
-from semiring.algorithms.schedule import dense_is_faster
 from semiring.arrays.encoding import inner_zero
 from semiring.arrays.zero_conventions import trust_zeros
 from semiring.closures import closure, closure_with_predecessors
@@ -219,7 +218,7 @@ def _solve(graph: ConvertedGraph, weights: EdgeWeights, dtype: np.dtype[Any], ne
         loops = np.arange(n)
         A[loops, loops] = np.minimum(A[loops, loops], 0)
         D, P = _close_with_predecessors(A)
-    elif dtype.kind == "f" and device_for("distances", n) is None and not dense_is_faster(n, weights.values.size):
+    elif dtype.kind == "f" and device_for("distances", n) is None:
         from scipy.sparse import coo_array
 
         stored = coo_array((weights.values.astype(dtype), (weights.rows, weights.columns)), shape=(n, n))
