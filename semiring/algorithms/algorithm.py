@@ -34,6 +34,7 @@ class Circumstances(NamedTuple):
     """What excludes an algorithm before any entry is read: options, and the form of the operand."""
 
     method: str  # the name that the caller gave, or "auto"
+    is_structural: bool  # whether that method needs a structure of the graph
     structure: frozenset[str]  # the uses of the structure of the graph that the caller allows
     axes: int  # 2 for a matrix, 3 for a stack
     storage: Literal["elements", "bits", "sparse"]
@@ -381,13 +382,29 @@ class Method(Algorithm):
         MethodError
             If the function returned another array.
         """
-        result: Any = self.close(engine, D, entries) if self.apart else self.close(engine, D)
+        self.refuse_result(self.close(engine, D, entries) if self.apart else self.close(engine, D), D)
+        return D
+
+    def refuse_result(self, result: Any, D: Array) -> None:
+        """Raise `MethodError` if the function returned another array, because only what it writes is the closure.
+
+        Parameters
+        ----------
+        result : object
+            What the function returned.
+        D : array, shape (n, n)
+            The memory of the result.
+
+        Raises
+        ------
+        MethodError
+            If the result is another array.
+        """
         if result is not None and result is not D and hasattr(result, "shape"):
             raise MethodError(
                 f"the method {self.name!r} returned a {type(result).__name__}, and a method closes A in place: write "
                 "the result to A, as by A[...] = result"
             )
-        return D
 
 
 def check_backend(a: Algorithm, backend: Backend, rivals: Callable[[str], list[str]]) -> None:

@@ -177,9 +177,7 @@ class ExactPotentials(Algorithm):
 
 def _reason_of_name(a: Algorithm, c: Circumstances) -> str | None:
     """Return why a division is excluded by the name of a method that needs a structure of the whole graph."""
-    from semiring.algorithms.methods import is_structural
-
-    return "another method was named" if c.method not in (AUTO, a.name) and is_structural(c.method) else None
+    return "another method was named" if c.is_structural and c.method != a.name else None
 
 
 def _share(p: Problem) -> float:

@@ -50,6 +50,12 @@ class Choice:
 
     run = run
 
+    @property
+    def method_name(self) -> str:
+        """The name of the method that closes the matrix: for dense matrices that of the table of sizes."""
+        a = self.algorithm
+        return dense_method_of(self.problem).name if isinstance(a, Dense) else a.name
+
 
 def choose(p: Problem) -> Choice:
     """Return the cheapest algorithm for a problem. Raises the errors of the entries, and writes nothing.
@@ -61,7 +67,9 @@ def choose(p: Problem) -> Choice:
     if not facts.is_part and not facts.semiring.supports(facts.dtype):
         common_dtype(facts.semiring, np.empty(0, facts.dtype))  # raises
     if facts.storage == "elements" and (facts.dtype.itemsize == 2 or p.options.compute_dtype is not None):
-        p = _take(p, half_precision(p), half_precision, answers)
+        wide = half_precision(p)
+        answers.append(_answer(p, wide, half_precision))
+        p = p if isinstance(wide, str) else wide
         facts = p.facts
     if p.options.method != AUTO:
         _check_named_method(p)
@@ -82,8 +90,11 @@ def choose(p: Problem) -> Choice:
     choice = Choice(a, q, origin, tuple(answers))
     if logger().isEnabledFor(DEBUG) and not facts.is_part:
         shape = " × ".join(map(str, facts.shape))
-        log_choice(f"closure of {shape} {facts.dtype} in {facts.semiring.name}", method_name(choice), a.describe(q))
+        log_choice(f"closure of {shape} {facts.dtype} in {facts.semiring.name}", choice.method_name, a.describe(q))
     return choice
+
+
+Problem.choose = choose  # the parts of a problem are chosen by the same function
 
 
 def cheapest(candidates: Iterable[Algorithm], p: Any, answers: list[Answer]) -> tuple[Algorithm, Any] | None:
@@ -119,29 +130,25 @@ def cheapest(candidates: Iterable[Algorithm], p: Any, answers: list[Answer]) -> 
     return None if best is None else best[1:]
 
 
-def method_name(choice: Choice) -> str:
-    """Return the name of the method that closes the matrix: for dense matrices that of the table of sizes."""
-    a = choice.algorithm
-    return dense_method_of(choice.problem).name if isinstance(a, Dense) else a.name
-
-
 def encode(p: Problem, answers: list[Any]) -> Problem:
     """Return the problem under all encodings that apply, and add their answers."""
     kind = p.facts.dtype.kind
     for kinds, encoding in ENCODINGS:
         if kind in kinds:
-            p = _take(p, encoding(p), encoding, answers)
+            result = encoding(p)
+            if p.explanation is not None:
+                answers.append(_answer(p, result, encoding))
+            p = p if isinstance(result, str) else result
     return p
 
 
-def _take(p: Problem, result: Problem | str, encoding: Any, answers: list[Answer]) -> Problem:
-    if p.explanation is not None:
-        name, why, changes = encoding.__name__.replace("_", " "), result, False
-        if isinstance(result, Problem):
-            changes = result.matrix is not p.matrix or result.facts is not p.facts
-            why = "" if changes else "nothing to change"
-        answers.append(Answer("encoding", name, str(why), None, changes))
-    return p if isinstance(result, str) else result
+def _answer(p: Problem, result: Problem | str, encoding: Any) -> Answer:
+    """Return what an encoding of a problem answered."""
+    name = encoding.__name__.replace("_", " ")
+    if isinstance(result, str):
+        return Answer("encoding", name, result)
+    changes = result.matrix is not p.matrix or result.facts is not p.facts
+    return Answer("encoding", name, "" if changes else "nothing to change", None, changes)
 
 
 def _late_reason(a: Algorithm, p: Problem) -> str | None:

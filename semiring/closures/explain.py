@@ -169,8 +169,6 @@ class Explanation:
         choice : Choice
             The choice.
         """
-        from semiring.closures.choose import method_name
-
         p, origin, facts = choice.problem, choice.origin, choice.origin.facts
         if origin.place:  # of equal parts the first is explained
             return
@@ -182,7 +180,7 @@ class Explanation:
             self.set_matrix((*origin.stack, *facts.shape[-2:]) if origin.is_stack else facts.shape, facts.dtype)
             self.facts = _found(choice.problem.facts)
             self.costs = {a.name: a.cost for a in choice.answers if a.cost is not None}
-        name = method_name(choice)
+        name = choice.method_name
         backend = "cuda" if facts.devices else p.backend.name
         if not choice.algorithm.divides:
             size, where = " × ".join(map(str, facts.shape)), ", ".join(gpu_names(facts.devices)) or backend

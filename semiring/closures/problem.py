@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -604,11 +604,9 @@ class Problem:
         facts = Facts(A, self.options, is_transposed=is_transposed, **inherited, **known)
         return Problem(facts, plus=self.plus, explanation=self.explanation, depth=self.depth + 1, **fields)
 
-    def choose(self) -> Choice:
-        """Return the choice of an algorithm; it raises the errors of the entries, and writes nothing."""
-        from semiring.closures.choose import choose
-
-        return choose(self)
+    #: Returns the choice of an algorithm; raises the errors of the entries, and writes nothing. The module
+    #: `semiring.closures.choose` sets it, because it imports this one.
+    choose: ClassVar[Callable[[Problem], Choice]]
 
     def close(self, out: Any = None) -> Any:
         """Return the closure, in ``out`` or in a new array; ``out`` may be the operand."""
@@ -665,6 +663,7 @@ class Problem:
         facts, (_, method, _, _, structure, _) = self.facts, self.facts.options
         return Circumstances(
             method=method,
+            is_structural=method != "auto" and is_structural(method),
             structure=structure,
             axes=2 if len(facts.shape) == 2 else 3,
             storage=facts.storage,

@@ -220,8 +220,10 @@ def _close(p: Problem, a: Algorithm, kernels: Kernels, D: Any, entries: Any) -> 
         with profiling.span("method", a.name, shape=memory_of(D).shape):
             if not isinstance(a, Method):
                 D = a.run(p, engine, D, entries)
-            elif kernels.recorder is None or a.apart:
+            elif a.apart:
                 a.run(p, engine, memory_of(D), memory_of(entries))
+            elif kernels.recorder is None:
+                a.refuse_result(a.close(engine, memory_of(D)), memory_of(D))
             else:
                 kernels.recorder.replay(plan, memory_of(D), kernels.bind, a.close)
         if isinstance(engine, ReportingEngine):

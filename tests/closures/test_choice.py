@@ -31,7 +31,7 @@ from semiring.arrays.bits import BitMatrix, pack
 from semiring.arrays.parts import to_host_array
 from semiring.arrays.scans import Scan
 from semiring.closures import closure, closure_with_predecessors
-from semiring.closures.choose import Choice, choose, encode, method_name
+from semiring.closures.choose import Choice, choose, encode
 from semiring.closures.problem import STRUCTURES, Facts, Options, Problem
 from semiring.errors import (
     DivergenceError,
@@ -328,7 +328,7 @@ def same_however_called(A, name, choices, **options):
         choices.clear()
         found = outcome(call)
         assert bits_of(A) == given
-        runs.append([(each.algorithm.name, method_name(each), each.problem.matrix.dtype) for each in choices])
+        runs.append([(each.algorithm.name, each.method_name, each.problem.matrix.dtype) for each in choices])
         return found
 
     def close_with_profile():
@@ -555,7 +555,7 @@ def test_few_frames_and_files_between_a_call_and_its_kernels(rng, threads):
     with profiled_until(kernels, tell):
         closure(A, threads=threads)
     assert 1 <= len(depth) <= 10, depth
-    assert len(frames) <= 210
+    assert len(frames) <= 200
     assert len({path for path in files if f"{os.sep}closures{os.sep}" in path}) <= 9, sorted(files)
 
 
@@ -697,7 +697,7 @@ def test_an_explanation_has_the_answer_of_every_candidate(rng, choices, cases):
             assert [answer for answer in choices[0].answers if answer.kind == "algorithm"] == asked
             assert len({id(answer) for answer in asked}) == 14
             assert all(answer.why or answer.cost is not None for answer in asked)
-            assert said.method == method_name(choices[0]) or choices[0].algorithm.divides
+            assert said.method == choices[0].method_name or choices[0].algorithm.divides
             assert len(str(said).splitlines()) <= 8
 
 
