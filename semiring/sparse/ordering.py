@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from semiring.arguments import as_numbers
 from semiring.errors import MissingExtraError, ShapeError, UnknownNameError
+from semiring.kernels.cpu.threads.pool import call_interruptibly
 
 __all__ = ["ORDERINGS", "elimination_order"]
 
@@ -69,7 +70,7 @@ def _nested_dissection(starts: Array, indices: Array) -> Array:
     except ImportError:
         raise MissingExtraError("pymetis", "sparse", "the elimination order of METIS") from None
     adjacency = pymetis.CSRAdjacency(adj_starts=starts, adjacent=indices)
-    order, _ = pymetis.nested_dissection(adjacency=adjacency)
+    order, _ = call_interruptibly(lambda: pymetis.nested_dissection(adjacency=adjacency))
     return np.asarray(order, np.int32)
 
 
@@ -89,7 +90,8 @@ def _minimum_degree(starts: Array, indices: Array) -> Array:
     rows[inside], rows[ends - 1] = indices, np.arange(n)
     values[ends - 1] = 1.0 + degrees
     A = csc_array((values, rows, first.astype(np.int32)), shape=(n, n))
-    decomposition = spilu(
+    decomposition = call_interruptibly(
+        spilu,
         A,
         drop_tol=1.0,
         fill_factor=1.0,

@@ -3,15 +3,46 @@
 Threads start at their first use and then wait for work. A process made by fork starts its own threads. The caller works
 too, so a product on t threads wakes t - 1 threads. Any free thread takes the next task. Tasks write different entries,
 each in a fixed order, so results do not depend on which thread runs a task.
+
+Ctrl-C is raised between two tasks of the caller. So `run_ranges` cuts a range into tasks of about `TASK_SECONDS`.
+
+A helper never compiles. Numba has one lock for compilations, and the caller may hold it, after Ctrl-C or in code of
+its own. A helper that needed the lock would then wait for ever, and the caller for the helper. So `call_in_caller`
+moves a compilation from a helper to the thread that called `run_tasks`.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from queue import SimpleQueue
+from time import perf_counter
 from typing import Any
+
+TASK_SECONDS = 0.1  # the duration of a task that `run_ranges` aims at: Ctrl-C waits for one task of each thread
+_GROWTH = 16  # the most by which a task is longer than the task before
+
+_thread = threading.local()  # its ``queue`` is the `_TaskQueue` whose tasks this helper thread runs
+
+
+class _Call:
+    """A call that a helper requested from the caller, and its outcome."""
+
+    def __init__(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+        self.function, self.arguments = function, arguments
+        self.is_done = threading.Event()
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            self.result = call_in_caller(self.function, *self.arguments)
+        except BaseException as error:
+            self.error = error
+        self.is_done.set()
 
 
 class _TaskQueue:
@@ -20,20 +51,41 @@ class _TaskQueue:
     A helper that starts after all tasks were taken does nothing.
     """
 
-    def __init__(self, function: Callable[..., None], tasks: Sequence[tuple[Any, ...]]) -> None:
+    def __init__(self, function: Callable[..., None], tasks: Iterator[tuple[Any, ...]]) -> None:
         self.function = function
-        self.remaining: Iterator[tuple[Any, ...]] = iter(tasks)  # next() on the iterator is atomic under the GIL
+        self.remaining = tasks  # next() on the iterator is atomic
         self.helpers, self.is_closed = 0, False
-        self.condition = threading.Condition()  # guards `helpers` and `is_closed`
+        self.condition = threading.Condition()  # guards `helpers`, `is_closed` and `calls`
+        self.calls: deque[_Call] = deque()  # requested by helpers
         self.error: BaseException | None = None
 
     def work(self) -> None:
         for task in self.remaining:
-            if self.error is None:
-                try:
-                    self.function(*task)
-                except BaseException as error:
-                    self.error = error
+            if self.error is not None:
+                break
+            try:
+                self.function(*task)
+            except BaseException as error:
+                self.error = error
+
+    def work_as_caller(self) -> None:
+        """Run tasks, and after each of them the calls that helpers have requested."""
+        for task in self.remaining:
+            if self.error is not None:
+                break
+            self.function(*task)
+            self.answer_calls()
+
+    def answer_calls(self) -> None:
+        """Run the calls that helpers have requested. After an error they raise it instead."""
+        while self.calls:
+            call = self.calls[0]  # a call that Ctrl-C interrupts stays in the queue, because its helper waits for it
+            if self.error is not None:
+                call.error = self.error
+                call.is_done.set()
+            if not call.is_done.is_set():
+                call.run()
+            self.calls.popleft()
 
     def help(self) -> None:
         """Run tasks, unless the caller has continued."""
@@ -41,10 +93,25 @@ class _TaskQueue:
             if self.is_closed:
                 return
             self.helpers += 1
-        self.work()
+        outer, _thread.queue = getattr(_thread, "queue", None), self
+        try:
+            self.work()
+        finally:
+            _thread.queue = outer
+            with self.condition:
+                self.helpers -= 1
+                self.condition.notify()
+
+    def request(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        """Return the result of a function that the caller calls, or raise its exception."""
+        call = _Call(function, arguments)
         with self.condition:
-            self.helpers -= 1
+            self.calls.append(call)
             self.condition.notify()
+        call.is_done.wait()
+        if call.error is not None:
+            raise call.error
+        return call.result
 
     def close(self) -> None:
         """Wait until no helper runs a task, and prevent late helpers from starting.
@@ -56,9 +123,11 @@ class _TaskQueue:
             try:
                 with self.condition:
                     self.is_closed = True
-                    while self.helpers:
+                    while self.helpers and not self.calls:
                         self.condition.wait()
-                break
+                if not self.calls:
+                    break
+                self.answer_calls()
             except BaseException as error:  # the helpers still write to the caller's arrays, so the wait goes on
                 self.error = interruption = error
         if interruption is not None:
@@ -81,16 +150,15 @@ class _Pool:
         while True:
             self.queue.get().help()
 
-    def run(self, function: Callable[..., None], tasks: Sequence[tuple[Any, ...]], threads: int) -> None:
-        helpers = min(threads, len(tasks)) - 1
+    def run(self, function: Callable[..., None], tasks: Iterator[tuple[Any, ...]], helpers: int) -> None:
         if self.size < helpers:
             self.grow(helpers)
         job = _TaskQueue(function, tasks)
         for _ in range(helpers):
             self.queue.put(job)
         try:
-            job.work()
-        except BaseException as error:  # Ctrl-C between two tasks
+            job.work_as_caller()
+        except BaseException as error:  # an exception of a task, or Ctrl-C
             job.error = error
         job.close()
         if job.error is not None:
@@ -124,4 +192,70 @@ def run_tasks(function: Callable[..., None], tasks: Sequence[tuple[Any, ...]], t
         for task in tasks:
             function(*task)
     else:
-        _pool.run(function, tasks, threads)
+        _pool.run(function, iter(tasks), min(threads, len(tasks)) - 1)
+
+
+def run_ranges(function: Callable[[int, int], Any], count: int, threads: int, *, step: int, unit: int = 1) -> None:
+    """Call ``function(start, stop)`` for ranges that cover 0 … count - 1, on up to ``threads`` threads.
+
+    Every range begins at a multiple of ``unit``, and has at most ``step`` numbers, rounded up to a multiple. Ranges are
+    shorter if one would take longer than about `TASK_SECONDS`. The result of the function must not depend on the cuts.
+    """
+    ranges = _Ranges(count, -(-step // unit) * unit, unit)
+
+    def run_timed(start: int, stop: int) -> None:
+        began = perf_counter()
+        function(start, stop)
+        ranges.adapt(stop - start, perf_counter() - began)
+
+    helpers = min(threads, -(-count // ranges.step)) - 1
+    if helpers < 1:
+        for start, stop in ranges:
+            run_timed(start, stop)
+    else:
+        _pool.run(run_timed, ranges, helpers)
+
+
+class _Ranges:
+    """An iterator of ranges, whose length follows from the time that the ranges so far took."""
+
+    def __init__(self, count: int, step: int, unit: int) -> None:
+        self.count, self.step, self.unit = count, max(unit, step), unit
+        self.start, self.length = 0, unit
+        self.lock = threading.Lock()
+
+    def __iter__(self) -> _Ranges:
+        return self
+
+    def __next__(self) -> tuple[int, int]:
+        with self.lock:
+            start = self.start
+            if start >= self.count:
+                raise StopIteration
+            self.start = min(self.count, start + self.length)
+            return start, self.start
+
+    def adapt(self, length: int, seconds: float) -> None:
+        """Choose the next length from the time of a range."""
+        factor = min(_GROWTH, TASK_SECONDS / max(seconds, 1e-9))
+        self.length = max(self.unit, min(self.step, int(length * factor) // self.unit * self.unit))
+
+
+def call_in_caller(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return ``function(*arguments)``; on a helper of `run_tasks`, the thread that called `run_tasks` calls it."""
+    queue: _TaskQueue | None = getattr(_thread, "queue", None)
+    return function(*arguments) if queue is None else queue.request(function, arguments)
+
+
+def call_interruptibly(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """Return ``function(*arguments, **options)``, which runs on another thread, so that Ctrl-C ends the wait at once.
+
+    For long functions of other libraries that release the GIL, and cannot be interrupted. After Ctrl-C the function
+    runs to its end in the background. It must write to no array that the caller could use.
+    """
+    call = _Call(partial(function, **options), arguments)
+    threading.Thread(target=call.run, name="semiring-call", daemon=True).start()
+    call.is_done.wait()
+    if call.error is not None:
+        raise call.error
+    return call.result

@@ -10,7 +10,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import llvmlite
@@ -24,10 +24,13 @@ from semiring.kernels.cpu.codegen.numba_internals import (
     PART,
     DispatcherCache,
     callback,
+    compile_with,
     entry_point,
+    function_compiler,
     get_cache,
     rebuild_result,
     result_state,
+    run_compiler,
     set_cache,
 )
 from semiring.kernels.cpu.codegen.target import host
@@ -135,6 +138,7 @@ def cache_on_disk(function: Any) -> Any:
     # A thread may compile the function now. It must save into the cache in which it looked.
     if not isinstance(get_cache(function), KernelCache):
         set_cache(function, KernelCache(f"{python.__module__}.{python.__qualname__}", python.__module__))
+        compile_with(function, partial(run_compiler, function_compiler(function)))
     return function
 
 

@@ -16,6 +16,7 @@ from semiring.kernels.cpu.codegen.numba_internals import (
     function_address,
     library_state,
     load_library,
+    run_compiler,
 )
 from semiring.kernels.definition import KernelDefinition
 from semiring.logs import Compilation
@@ -44,13 +45,22 @@ def compile_native(build: Build, *arguments: Any, purpose: str = "computation", 
     names what the caller computes, for reports of compilations.
     """
     modules, key = _identify(build, arguments, options)
-    entry = _libraries.get(key)
-    if entry is not None:
-        return entry[0]
+    if key not in _libraries:
+        run_compiler(_compile_or_load, modules, key, purpose, build, arguments, options)
+    return _libraries[key][0]
+
+
+def _compile_or_load(
+    modules: tuple[str, ...],
+    key: str,
+    purpose: str,
+    build: Build,
+    arguments: tuple[Any, ...],
+    options: dict[str, Any],
+) -> None:
     with compiler_lock:
-        entry = _libraries.get(key)
-        if entry is not None:
-            return entry[0]
+        if key in _libraries:
+            return
         name = f"semiring_{hashlib.sha256(key.encode()).hexdigest()[:32]}"
         library = jit.load_entry(modules, key, load_library)
         if library is None:
@@ -59,7 +69,6 @@ def compile_native(build: Build, *arguments: Any, purpose: str = "computation", 
             under_way.finish()
             jit.save_entry(modules, key, library_state(library))
         _libraries[key] = function_address(library, name), library
-        return _libraries[key][0]
 
 
 def _identify(build: Build, arguments: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[str, ...], str]:

@@ -10,7 +10,9 @@ Other modules use `numba.njit`, `numba.types`, `numba.extending`, `numba.from_dt
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import Any
 
 from numba import types
@@ -21,6 +23,8 @@ from numba.core.compiler import CompileResult
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 from numba.np.arrayobj import make_array, populate_array
+
+from semiring.kernels.cpu.threads.pool import call_in_caller, call_interruptibly
 
 __all__ = [
     "INLINED",
@@ -34,12 +38,14 @@ __all__ = [
     "array_at",
     "callback",
     "compile_library",
+    "compile_with",
     "compiler_lock",
     "data_of",
     "entry_point",
     "for_range",
     "for_range_slice",
     "function_address",
+    "function_compiler",
     "get_cache",
     "host_tuple",
     "library_state",
@@ -47,6 +53,7 @@ __all__ = [
     "raw_memcpy",
     "rebuild_result",
     "result_state",
+    "run_compiler",
     "set_cache",
     "void",
 ]
@@ -92,13 +99,44 @@ def get_cache(function: Any) -> Any:
     return function._cache
 
 
+def run_compiler(compiler: Callable[..., Any], *arguments: Any) -> Any:
+    """Return ``compiler(*arguments)``, on a thread that Ctrl-C never interrupts.
+
+    Python raises Ctrl-C in the main thread alone. Within a compilation it would leave the compiler's lock locked, or be
+    lost in a callback of LLVM. So the main thread lets another thread compile, and waits. After Ctrl-C the compilation
+    goes on in the background, and its result serves the next call. Helpers of `run_tasks` leave the compilation to the
+    thread that waits for them. If the main thread holds the lock itself, no other thread could compile.
+    """
+    return call_in_caller(_compile_apart, compiler, *arguments)
+
+
+def _compile_apart(compiler: Callable[..., Any], *arguments: Any) -> Any:
+    if threading.current_thread() is not threading.main_thread() or compiler_lock.is_locked():
+        return compiler(*arguments)
+    return call_interruptibly(copy_context().run, compiler, *arguments)
+
+
+def function_compiler(function: Any) -> Callable[..., Any]:
+    """Return the method by which a function made by ``numba.njit`` compiles itself for the arguments of a call."""
+    return function._compile_for_args  # type: ignore[no-any-return]  # Numba has no types
+
+
+def compile_with(function: Any, compiler: Callable[..., Any]) -> None:
+    """Let a function made by ``numba.njit`` call ``compiler`` in place of its `function_compiler`."""
+    function._compile_for_args = compiler
+
+
 def entry_point(function: Any, signature: tuple[Any, ...]) -> Callable[..., Any]:
     """Compile a function made by ``numba.njit`` for one signature, and return its entry for Python.
 
     The entry does not dispatch on the types of its arguments, which would take much of the time of a small product.
     """
+    return run_compiler(_compile_function, function, signature)  # type: ignore[no-any-return]  # Numba has no types
+
+
+def _compile_function(function: Any, signature: tuple[Any, ...]) -> Any:
     with compiler_lock:
-        return function.compile(signature)  # type: ignore[no-any-return]  # Numba has no types
+        return function.compile(signature)
 
 
 def callback(function: Any, signature: tuple[Any, ...], cache: Any) -> Any:
@@ -109,7 +147,7 @@ def callback(function: Any, signature: tuple[Any, ...], cache: Any) -> Any:
     """
     result: Any = CFunc(function, (signature, types.void), {}, {"error_model": "numpy", "nogil": True})
     set_cache(result, cache)
-    result.compile()
+    run_compiler(result.compile)
     return result
 
 
