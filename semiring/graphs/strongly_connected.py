@@ -357,8 +357,10 @@ def transpose_bits(words: Array, threads: int | None = None, out: Array | None =
 
 def run_strips(task: Callable[[slice], None], n: int, threads: int | None, unit: int = 1) -> None:
     """Call ``task(strip)`` on several threads, for slices that cover 0 … n - 1 and begin at multiples of ``unit``."""
-    step = -(-max(1, n // 8) // unit) * unit
-    run_parallel(task, [(slice(start, min(n, start + step)),) for start in range(0, n, step)], threads)
+    from semiring.kernels.cpu.thread_pool import run_on_ranges
+
+    threads = get_threads() if threads is None else threads
+    run_on_ranges(lambda start, stop: task(slice(start, stop)), n, max(1, n // 8), threads, unit=unit)
 
 
 def run_parallel(function: Callable[..., None], tasks: list[tuple[Any, ...]], threads: int | None) -> None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from semiring.arguments import as_numbers
 from semiring.errors import MissingExtraError, ShapeError, UnknownNameError
-from semiring.kernels.cpu.threads.pool import call_interruptibly
+from semiring.kernels.cpu.thread_pool import call_interruptibly
 
 __all__ = ["ORDERINGS", "elimination_order"]
 

@@ -41,6 +41,7 @@ Operand: TypeAlias = "Words | BitMatrix"
 
 MAX_ROWS = 4096  # rows of C at a time: a panel of 256 KB in the second-level cache
 KEPT_BYTES = 1 << 22  # bytes of workspace that a thread keeps, enough for any product
+_MAX_TASK_PAIRS = 1 << 39  # pairs between two tests for Ctrl-C, on one thread: a fifth of a second
 TASK_PAIRS = 1 << 31  # pairs of the least work of a thread: 0.3 ms, because waking it takes a tenth of that
 _TABLE = TABLE_VECTORS * VECTOR_BYTES
 _ALL = 0xFFFFFFFF
@@ -182,18 +183,22 @@ def _product(plan: KernelPlan, C: Operand, A: Operand, B: Operand, *, accumulate
         compile_entry_point(bit_loops.multiply)(rows, k, *layouts, words, word0, word1, *flags, *buffers.addresses)
 
     threads = max(1, min(plan.threads, m * k * words * WORD_BITS // TASK_PAIRS))
-    run_tasks(compute, cut_parts(m, words, threads), threads)
+    most_panels = max(1, _MAX_TASK_PAIRS // (min(m, MAX_ROWS) * k * LANES * WORD_BITS))
+    run_tasks(compute, cut_parts(m, words, threads, most_panels), threads)
 
 
 @lru_cache(maxsize=256)
-def cut_parts(m: int, words: int, threads: int) -> tuple[tuple[int, int, int, int], ...]:
+def cut_parts(m: int, words: int, threads: int, most_panels: int = 1 << 40) -> tuple[tuple[int, int, int, int], ...]:
     """Return parts (row0, row1, word0, word1) of C for ``threads``, with whole panels, few tables, and even loads.
+
+    A part has at most ``most_panels`` panels.
 
     The product does not depend on the parts, because a single part computes each entry, in the order of k.
     """
     panels = -(-words // LANES)
     best: tuple[int, int, int] | None = None
-    for across in range(1, min(panels, 2 * threads) + 1):
+    least = -(-panels // most_panels)
+    for across in range(least, max(least, min(panels, 2 * threads)) + 1):
         down = max(-(-m // MAX_ROWS), -(-threads // across))
         rounds = -(-(down * across) // threads)
         cost = rounds * -(-panels // across) * (-(-m // down) + _TABLE_COST)

@@ -38,6 +38,7 @@ _COPY_BYTES = 1 << 24  # of a copy of rows or columns of an operand, if these by
 _COPY_STRIP = 256
 VECTOR_PAIRS = 1 << 12  # a matrix and a vector of fewer pairs are one tile, which is called faster
 ROUND_PAIRS = 1 << 27  # pairs that `close_by_rows` computes between two tests for Ctrl-C: some ten milliseconds
+_BLOCK_INSTRUCTIONS = 1 << 29  # vector instructions between two tests for Ctrl-C: a fifth of a second or less
 HEAVY = 12  # the instructions a pair from which on a ⊗ and ⊕ count as heavy
 
 
@@ -112,6 +113,9 @@ class Kernels:
         self.size = plan.dtype.itemsize
         self.lanes = self.tile.vector_bytes // self.size
         self.width = self.tile.vectors * self.lanes
+        per_pair = max(2, instructions(self.definition.add, self.definition.mul))
+        #: The most pairs between two tests for Ctrl-C, on one thread.
+        self.block_pairs = _BLOCK_INSTRUCTIONS * self.lanes // per_pair
         zero = self.definition.zero_bits
         self.zero_word = zero - (zero >> 63 << 64)  # as a signed 64-bit integer
         self.workspace, self.block_workspace = Workspace(), Workspace()
@@ -142,25 +146,29 @@ class Kernels:
         ``in_place``: whether C is B. One operand may be triangular: A[i, k] is 0̄ for k < i - ``a_subdiagonals``, or
         B[k, j] is 0̄ for k > j + ``b_subdiagonals``. `FULL` means that no entry is known to be 0̄.
         """
-        speed, depth = self.speed, self.speed.depth
+        speed, depth, (m, n), inner = self.speed, self.speed.depth, C.shape, A.shape[1]
         is_strided = A.strides[1] != self.size or B.strides[1] != self.size
-        if is_strided and not in_place and C.size * A.shape[1] >= speed.parallel_pairs:
+        if is_strided and not in_place and m * n * inner >= speed.parallel_pairs:
             self._product_of_copies(C, A, B, P, accumulate, chunk, k0, threads, a_subdiagonals, b_subdiagonals)
             return
         if in_place:
-            depth = A.shape[1]
+            depth = inner
         elif chunk and chunk <= depth:
             depth = depth // chunk * chunk
         shape = self.product_shape(depth, chunk > 0)
-        if threads > 1:
-            m, n = C.shape
-            pairs = m * n * A.shape[1]
-            if pairs >= speed.parallel_pairs:
-                tasks = max(1, min(speed.tasks * threads, pairs // speed.task_pairs, MAX_BLOCKS))
-                blocks = self._cached_blocks(self.product_blocks, m, n, tasks, in_place)
-                options = (accumulate, chunk, k0, a_subdiagonals, b_subdiagonals)
-                self._run_on_threads(shape, (C, A, B, P), options, blocks, min(threads, len(blocks)))
-                return
+        pairs = m * n * inner
+        if pairs > self.block_pairs or (threads > 1 and pairs >= speed.parallel_pairs):
+            tasks = max(1, min(speed.tasks * threads, pairs // speed.task_pairs, MAX_BLOCKS))
+            is_triangular = min(a_subdiagonals, b_subdiagonals) < FULL
+            steps = inner if in_place or is_triangular else self._steps_at_once(m * n, inner, tasks, max(depth, chunk))
+            blocks = self._cached_blocks(
+                self.product_blocks, m, n, tasks, -(-m * n * steps // self.block_pairs), in_place
+            )
+            for start in range(0, inner, steps):
+                part = slice(start, start + steps)
+                options = accumulate or start > 0, chunk, k0 + start, a_subdiagonals, b_subdiagonals
+                self._run_on_threads(shape, (C, A[:, part], B[part], P), options, blocks, min(threads, len(blocks)))
+            return
         workspace = self.workspace.take_piece(shape.workspace_bytes)
         self._product_entry(
             C, A, B, P, shape.address, accumulate, chunk, k0, a_subdiagonals, b_subdiagonals, workspace.address, 1
@@ -197,6 +205,14 @@ class Kernels:
                             b_subdiagonals=b_subdiagonals + left,
                         )
 
+    def _steps_at_once(self, entries: int, inner: int, tasks: int, unit: int) -> int:
+        """Return how many steps of k a product of so many entries computes between two returns to Python.
+
+        It is a multiple of ``unit``, the steps that are packed at a time. So the order of the operations is that of one
+        call.
+        """
+        return min(inner, max(1, tasks * self.block_pairs // (entries * unit)) * unit)
+
     def product_shape(self, depth: int, marking: bool = False) -> _ShapeRecord:
         """Return the shape of the products that pack ``depth`` steps of k at a time."""
         record = self._shapes.get((depth, marking))
@@ -214,13 +230,16 @@ class Kernels:
 
         Entries below the diagonal may be overwritten.
         """
-        shape, n = self.product_shape(self.speed.depth), C.shape[1]
-        tasks = self.speed.tasks * threads if n * n // 2 * A.shape[1] >= self.speed.parallel_pairs else 1
-        blocks = self._cached_blocks(self.upper_product_blocks, n, tasks)
+        shape, n, inner = self.product_shape(self.speed.depth), C.shape[1], A.shape[1]
+        entries = n * n // 2
+        tasks = self.speed.tasks * threads if entries * inner >= self.speed.parallel_pairs else 1
+        steps = self._steps_at_once(entries, inner, tasks, self.speed.depth)
+        blocks = self._cached_blocks(self.upper_product_blocks, n, max(tasks, entries * steps // self.block_pairs))
         no_marks = np.empty((0, 0), np.int32)
-        self._run_on_threads(
-            shape, (C, A, B, no_marks), (1, 0, 0, FULL, FULL), blocks, min(threads, tasks, len(blocks))
-        )
+        for start in range(0, inner, steps):
+            part = slice(start, start + steps)
+            matrices, options = (C, A[:, part], B[part], no_marks), (1, 0, 0, FULL, FULL)
+            self._run_on_threads(shape, matrices, options, blocks, min(threads, tasks, len(blocks)))
 
     def stacked_product(self, C: Array, A: Array, B: Array, accumulate: int, threads: int) -> None:
         """Compute C ← [C ⊕] A ⊗ B for stacks of matrices, no size 0; a compiled loop computes each thread's part."""
@@ -264,18 +283,24 @@ class Kernels:
         workspaces = [self.workspace.take_piece(shape.workspace_bytes) for _ in range(threads)]
         job = _new_job(blocks, [piece.address for piece in workspaces])
         self._product_entry(*matrices, shape.address, *options, job.ctypes.data, 0)
-        run_blocks(job, len(blocks), threads)
+        entries = int(((blocks[:, 1] - blocks[:, 0]) * (blocks[:, 3] - blocks[:, 2])).max())
+        most = max(1, self.block_pairs // max(1, entries * matrices[1].shape[1]))
+        run_blocks(job, len(blocks), threads, min(most, MAX_BLOCKS))
         self.workspace.free_pieces.extend(workspaces)
 
-    def product_blocks(self, m: int, n: int, tasks: int, columns_only: bool = False) -> list[tuple[int, int, int, int]]:
+    def product_blocks(
+        self, m: int, n: int, tasks: int, least: int = 1, columns_only: bool = False
+    ) -> list[tuple[int, int, int, int]]:
         """Return about ``tasks`` blocks of C, cut at the borders of tiles, in decreasing order of their work.
+
+        They are about ``least`` blocks if that is more, in parts of rows, because wide blocks pack A less often.
 
         Columns are cut first, because every task packs its own columns of B. If rows were cut, packing would take a
         fifth of the time for 96 rows. If B is triangular, columns further right are more work.
         """
         column_tiles, row_tiles = -(-n // self.width), -(-m // self.tile.rows)
-        across = min(column_tiles, tasks)
-        down = 1 if columns_only else min(row_tiles, -(-tasks // across))
+        across = min(column_tiles, max(tasks, least) if columns_only else tasks)
+        down = 1 if columns_only else min(row_tiles, -(-max(tasks, least) // across))
         lefts = [min(n, column_tiles * t // across * self.width) for t in range(across + 1)]
         tops = [min(m, row_tiles * t // down * self.tile.rows) for t in range(down + 1)]
         blocks = [(tops[i], tops[i + 1], lefts[j], lefts[j + 1]) for j in range(across) for i in range(down)]

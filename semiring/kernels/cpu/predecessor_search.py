@@ -44,7 +44,7 @@ class _KernelOperands:
             function(0, n)
             return
         step = max(1, -(-n // (unit * parts * threads))) * unit
-        run_on_ranges(function, n, step, threads)
+        run_on_ranges(function, n, step, threads, unit=unit)
 
 
 def find_predecessors(plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: Array) -> Array:

@@ -4,7 +4,7 @@ Threads start at their first use and then wait for work. A process made by fork 
 too, so a product on t threads wakes t - 1 threads. Any free thread takes the next task. Tasks write different entries,
 each in a fixed order, so results do not depend on which thread runs a task.
 
-Ctrl-C is raised between two tasks of the caller. So `run_ranges` cuts a range into tasks of about `TASK_SECONDS`.
+Ctrl-C is raised between two tasks of the caller. So `run_on_ranges` cuts a range into tasks of about `TASK_SECONDS`.
 
 A helper never compiles. Numba has one lock for compilations, and the caller may hold it, after Ctrl-C or in code of
 its own. A helper that needed the lock would then wait for ever, and the caller for the helper. So `call_in_caller`
@@ -22,7 +22,7 @@ from queue import SimpleQueue
 from time import perf_counter
 from typing import Any
 
-TASK_SECONDS = 0.1  # the duration of a task that `run_ranges` aims at: Ctrl-C waits for one task of each thread
+TASK_SECONDS = 0.1  # the duration of a task that `run_on_ranges` aims at: Ctrl-C waits for one task of each thread
 _GROWTH = 16  # the most by which a task is longer than the task before
 
 _thread = threading.local()  # its ``queue`` is the `_TaskQueue` whose tasks this helper thread runs
@@ -178,9 +178,25 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew)
 
 
-def run_on_ranges(function: Callable[[int, int], None], size: int, step: int, threads: int) -> None:
-    """Call ``function(start, stop)`` for ranges of at most ``step`` that cover 0 … size - 1, on up to some threads."""
-    run_tasks(function, [(start, min(size, start + step)) for start in range(0, size, step)], threads)
+def run_on_ranges(function: Callable[[int, int], Any], size: int, step: int, threads: int, *, unit: int = 1) -> None:
+    """Call ``function(start, stop)`` for ranges that cover 0 … size - 1, on up to ``threads`` threads.
+
+    Every range begins at a multiple of ``unit``, and has at most ``step`` numbers, rounded up to a multiple. Ranges are
+    shorter if one would take longer than about `TASK_SECONDS`. The result of the function must not depend on the cuts.
+    """
+    ranges = _Ranges(size, -(-step // unit) * unit, unit)
+
+    def run_timed(start: int, stop: int) -> None:
+        began = perf_counter()
+        function(start, stop)
+        ranges.adapt(stop - start, perf_counter() - began)
+
+    helpers = min(threads, -(-size // ranges.step)) - 1
+    if helpers < 1:
+        for start, stop in ranges:
+            run_timed(start, stop)
+    else:
+        _pool.run(run_timed, ranges, helpers)
 
 
 def run_tasks(function: Callable[..., None], tasks: Sequence[tuple[Any, ...]], threads: int) -> None:
@@ -193,27 +209,6 @@ def run_tasks(function: Callable[..., None], tasks: Sequence[tuple[Any, ...]], t
             function(*task)
     else:
         _pool.run(function, iter(tasks), min(threads, len(tasks)) - 1)
-
-
-def run_ranges(function: Callable[[int, int], Any], count: int, threads: int, *, step: int, unit: int = 1) -> None:
-    """Call ``function(start, stop)`` for ranges that cover 0 … count - 1, on up to ``threads`` threads.
-
-    Every range begins at a multiple of ``unit``, and has at most ``step`` numbers, rounded up to a multiple. Ranges are
-    shorter if one would take longer than about `TASK_SECONDS`. The result of the function must not depend on the cuts.
-    """
-    ranges = _Ranges(count, -(-step // unit) * unit, unit)
-
-    def run_timed(start: int, stop: int) -> None:
-        began = perf_counter()
-        function(start, stop)
-        ranges.adapt(stop - start, perf_counter() - began)
-
-    helpers = min(threads, -(-count // ranges.step)) - 1
-    if helpers < 1:
-        for start, stop in ranges:
-            run_timed(start, stop)
-    else:
-        _pool.run(run_timed, ranges, helpers)
 
 
 class _Ranges:

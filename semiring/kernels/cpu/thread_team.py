@@ -47,12 +47,15 @@ _JOB, _FINISHED = _LINE, 2 * _LINE  # offsets in the mailbox
 
 
 @inner
-def take_blocks(mailbox: int, member: int) -> int:
-    """Compute blocks of the published jobs until all blocks are taken. Return the generation of the last job."""
+def take_blocks(mailbox: int, member: int, most: int) -> int:
+    """Compute up to ``most`` blocks of the published jobs, until all are taken.
+
+    Return the generation of the last job.
+    """
     while True:
         word = atomic_load(mailbox)
         blocks, following = (word >> 16) & 0xFFFF, word & 0xFFFF
-        if following >= blocks or member >= (word >> 32) & 0x3FF:
+        if following >= blocks or member >= (word >> 32) & 0x3FF or most <= 0:
             return int(word >> 42)
         if not atomic_replace(mailbox, word, word + 1):
             continue
@@ -61,6 +64,7 @@ def take_blocks(mailbox: int, member: int) -> int:
         workspace = fetch(word, job + 8 * (HEADER + 4 * blocks + member))
         call3(fetch(word, job), (job, cut, workspace))
         atomic_add(1, mailbox + _FINISHED)
+        most -= 1
 
 
 @kernel
@@ -69,12 +73,12 @@ def serve(mailbox: int, member: int, patience: int) -> int:
 
     Return the generation of the last job.
     """
-    last_generation = take_blocks(mailbox, member)
+    last_generation = take_blocks(mailbox, member, MAX_BLOCKS)
     waited = 0
     while waited < patience:
         generation = atomic_load(mailbox) >> 42
         if generation != last_generation:
-            last_generation = take_blocks(mailbox, member)
+            last_generation = take_blocks(mailbox, member, MAX_BLOCKS)
             waited = 0
         pause()
         waited += 1
@@ -92,14 +96,29 @@ def publish(mailbox: int, job: int, blocks: int, members: int) -> int:
 
 
 @kernel
-def finish(mailbox: int, blocks: int, patience: int) -> int:
-    """Compute blocks of the job as member 0, then wait for the other members. Return whether all are finished."""
-    take_blocks(mailbox, 0)
-    waited = 0
+def finish(mailbox: int, blocks: int, most: int, patience: int) -> int:
+    """Compute up to ``most`` blocks of the job as member 0, then wait for the other members once no block is left.
+
+    Return whether all are finished.
+    """
+    take_blocks(mailbox, 0, most)
+    word, waited = atomic_load(mailbox), 0
+    if word & 0xFFFF < (word >> 16) & 0xFFFF:
+        return 0
     while atomic_load(mailbox + _FINISHED) < blocks and waited < patience:
         pause()
         waited += 1
     return int(atomic_load(mailbox + _FINISHED) == blocks)
+
+
+@kernel
+def cancel(mailbox: int) -> int:
+    """Prevent the members from taking more blocks of the job, and return how many were taken."""
+    while True:
+        word = atomic_load(mailbox)
+        blocks, following = (word >> 16) & 0xFFFF, word & 0xFFFF
+        if atomic_replace(mailbox, word, (word >> 16 << 16) | blocks):
+            return int(following)
 
 
 class _ThreadTeam:
@@ -111,11 +130,7 @@ class _ThreadTeam:
         self.state_lock = threading.Lock()  # guards the fields below
         self.members = 1  # the caller is member 0
         self.sleepers: list[threading.Semaphore] = []  # a semaphore for each sleeping thread
-        self.serve, self.publish, self.finish = (
-            compile_entry_point(serve),
-            compile_entry_point(publish),
-            compile_entry_point(finish),
-        )
+        self.serve, self.publish, self.finish, self.cancel = map(compile_entry_point, (serve, publish, finish, cancel))
 
     def grow(self, members: int) -> None:
         while self.members < members:
@@ -139,10 +154,10 @@ class _ThreadTeam:
         start = self.mailbox - self.memory.ctypes.data
         return int(self.memory[start : start + 8].view(np.int64)[0]) >> 42
 
-    def run(self, job: Array, blocks: int, members: int) -> None:
+    def run(self, job: Array, blocks: int, members: int, most: int) -> None:
         """Compute a job on ``members`` threads while ``job_lock`` is held.
 
-        After the return or an exception no thread works on the job.
+        After the return or an exception no thread works on the job. An exception cancels the blocks that wait.
         """
         if self.members < members:
             self.grow(members)
@@ -153,16 +168,16 @@ class _ThreadTeam:
                 for bell in waiting:
                     bell.release()
                 self.publish(self.mailbox, job.ctypes.data, blocks, members)
-            self.wait(blocks)
+            self.wait(blocks, most)
         # After Ctrl-C the other threads continue, and the caller may free the job and its matrices.
         except BaseException:
             if self.generation() != before:
-                self.wait(blocks)
+                self.wait(min(blocks, self.cancel(self.mailbox)))
             raise
 
-    def wait(self, blocks: int) -> None:
-        """Compute blocks of the published job until all its blocks are finished."""
-        while not self.finish(self.mailbox, blocks, cpu_speed().patience):
+    def wait(self, blocks: int, most: int = MAX_BLOCKS) -> None:
+        """Compute blocks of the published job, ``most`` between two tests for Ctrl-C, until all are finished."""
+        while not self.finish(self.mailbox, blocks, most, cpu_speed().patience):
             time.sleep(0)  # another thread has a long block, or lost its core: yield this core to it
 
 
@@ -190,18 +205,22 @@ def _team_of_process() -> _ThreadTeam:
     return _team
 
 
-def run_blocks(job: Array, blocks: int, members: int) -> None:
-    """Compute a job, an array of int64 as described above, on up to ``members`` threads."""
+def run_blocks(job: Array, blocks: int, members: int, most: int = MAX_BLOCKS) -> None:
+    """Compute a job, an array of int64 as described above, on up to ``members`` threads.
+
+    Between two tests for Ctrl-C, the caller computes at most ``most`` blocks.
+    """
     team = _team_of_process()
-    if team.job_lock.acquire(blocking=False):
+    if members > 1 and team.job_lock.acquire(blocking=False):
         try:
-            team.run(job, blocks, min(members, MAX_MEMBERS))
+            team.run(job, blocks, min(members, MAX_MEMBERS), most)
         finally:
             team.job_lock.release()
     else:
         memory, mailbox = _new_mailbox()
         team.publish(mailbox, job.ctypes.data, blocks, 1)
-        team.finish(mailbox, blocks, 1)
+        while not team.finish(mailbox, blocks, most, 1):
+            pass
         del memory
 
 
@@ -240,7 +259,7 @@ class Lease:
             raise
 
     def _wait(self, blocks: int) -> None:
-        while not self._team.finish(self.mailbox, blocks, cpu_speed().patience):
+        while not self._team.finish(self.mailbox, blocks, MAX_BLOCKS, cpu_speed().patience):
             time.sleep(0)
 
 

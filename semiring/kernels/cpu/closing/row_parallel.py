@@ -127,6 +127,6 @@ def close_pivots_by_rows(
             put(fetch(zero, copy + j * size), line + j * size)
         put(k, job + 8 * PIVOT)
         publish(mailbox, job, blocks, members)
-        if not finish(mailbox, blocks, patience):
+        if not finish(mailbox, blocks, blocks, patience):
             return k
     return stop

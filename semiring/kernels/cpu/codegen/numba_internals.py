@@ -24,7 +24,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 from numba.np.arrayobj import make_array, populate_array
 
-from semiring.kernels.cpu.threads.pool import call_in_caller, call_interruptibly
+from semiring.kernels.cpu.thread_pool import call_in_caller, call_interruptibly
 
 __all__ = [
     "INLINED",

@@ -721,7 +721,7 @@ class _LogProduct:
                 _multiply_block(tile, B, right, workspace, *operands)
                 result[part], is_lost[part] = y[:m, : right_block.n], flags[:m, : right_block.n]
 
-        run_on_ranges(multiply_part, C.shape[0], share, threads)
+        run_on_ranges(multiply_part, C.shape[0], share, threads, unit=high)
         rest = is_lost
         if self.high_rows is not None:
             lines = self.high_rows[rows]

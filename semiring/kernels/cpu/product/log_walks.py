@@ -349,7 +349,7 @@ def pull(plan: KernelPlan, preparation: PreparedMatrix, G: Array, steps: Steps, 
         )
         successes.append(success)
 
-    run_on_ranges(pull_part, m, height, plan.threads)
+    run_on_ranges(pull_part, m, height, plan.threads, unit=height)
     if all(successes):
         factors = products, preparation.float32_exponentials, matrix_gradient
         _run_in_blocks(lambda start, stop: _add_factors(*factors, start, stop), plan, n, 1)
@@ -372,4 +372,4 @@ def _run_in_blocks(block: Callable[[int, int], None], plan: KernelPlan, m: int, 
     """Call ``block`` for shares of the rows, one for each thread, in whole tiles and in blocks of limited size."""
     blocks = plan.threads * -(-m // (plan.threads * _BLOCK))
     step = -(-m // (blocks * rows)) * rows
-    run_on_ranges(block, m, step, plan.threads)
+    run_on_ranges(block, m, step, plan.threads, unit=step)

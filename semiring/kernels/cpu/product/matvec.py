@@ -156,7 +156,7 @@ def matrix_vector(
         # Threads take rows in small pieces. Across rows each thread has one wide piece, which suits the memory.
         pieces = threads if threads == 1 or not by_rows else 4 * threads
         step = -(-lines // (pieces * lanes)) * lanes
-        run_on_ranges(multiply_part, lines, step, threads)
+        run_on_ranges(multiply_part, lines, step, threads, unit=step)
     if whole_length < length:
         _compute_remainder(function, result, A, x, zero, lanes, whole_length, by_rows)
     c[...] = result
