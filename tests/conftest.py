@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 import atexit
-import ctypes
 import functools
 import gc
 import os
@@ -127,20 +126,6 @@ def mark_cases_beyond_pairs(items: list[pytest.Item]) -> None:
                     case.add_marker(pytest.mark.exhaustive)
 
 
-@functools.cache
-def missing_gpu() -> str | None:
-    """Return why tests marked ``gpu`` cannot run here, or None. It calls the driver and imports no CUDA package."""
-    library = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
-    try:
-        driver = ctypes.CDLL(library)
-    except OSError:
-        return f"no NVIDIA driver: {library} is not there"
-    count = ctypes.c_int(0)
-    if (code := driver.cuInit(0)) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0 or count.value == 0:
-        return f"the NVIDIA driver finds no GPU (cuInit returned {code})"
-    return None
-
-
 class Tiers:
     """A plugin that adds the markers of the tiers, before ``-m`` selects by them."""
 
@@ -159,7 +144,7 @@ _LEFT_OUT = pytest.StashKey[str]()
 @pytest.hookimpl(trylast=True)  # after -k and -m
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     gpu = [item for item in items if item.get_closest_marker("gpu")]
-    if gpu and (reason := missing_gpu()):
+    if gpu and (reason := tiers.missing_gpu()):
         config.hook.pytest_deselected(items=gpu)
         items[:] = [item for item in items if not item.get_closest_marker("gpu")]
         config.stash[_LEFT_OUT] = f"{len(gpu):,} GPU tests skipped: {reason}"

@@ -42,7 +42,7 @@ from semiring.testing import (
 EVERY = {**sr.CATALOGUE, **EXAMPLES}
 CASES = [(name, dtype) for name, semiring in EVERY.items() for dtype in semiring.dtypes]
 METHODS = (
-    *("rkleene", "blocked_floyd_warshall", "floyd_warshall", "squaring"),
+    *("rkleene", "blocked_floyd_warshall", "floyd_warshall", "squaring", "dense"),
     *("rkleene_plain", "bertoldi_openmp", "bertoldi_openmp_static", "row_broadcast"),
 )
 

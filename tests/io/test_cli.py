@@ -18,8 +18,7 @@ import numpy as np
 import oracles
 import pytest
 import scipy.sparse.csgraph
-from conftest import missing_gpu
-from tiers import full, quick
+from tiers import full, missing_gpu, quick
 from tqdm import tqdm
 
 import semiring

@@ -14,8 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from conftest import missing_gpu
-from tiers import quick
+from tiers import missing_gpu, quick
 
 import semiring
 from benchmarks.tables import read

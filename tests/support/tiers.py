@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
+import functools
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
 from _pytest.mark import ParameterSet
 
-__all__ = ["each_value", "full", "quick", "selected_tier"]
+__all__ = ["each_value", "full", "missing_gpu", "quick", "selected_tier"]
 
 #: The largest tier of this run, set by the test session.
 selected_tier = "full"
@@ -51,3 +54,17 @@ def _mark_unselected(
         marks = case.marks if is_selected(*case.values) else (*case.marks, rest)
         marked.append(pytest.param(*case.values, marks=marks, id=case.id))
     return marked
+
+
+@functools.cache
+def missing_gpu() -> str | None:
+    """Return why tests marked ``gpu`` cannot run here, or None. It calls the driver and imports no CUDA package."""
+    library = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+    try:
+        driver = ctypes.CDLL(library)
+    except OSError:
+        return f"no NVIDIA driver: {library} is not there"
+    count = ctypes.c_int(0)
+    if (code := driver.cuInit(0)) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0 or count.value == 0:
+        return f"the NVIDIA driver finds no GPU (cuInit returned {code})"
+    return None
