@@ -105,7 +105,7 @@ class BreadthFirstSearch(Algorithm):
 
     def run(self, p: Problem, engine: Engine, D: Array, entries: Array) -> Array:
         facts = p.facts
-        if p.matrix is p.unencoded:
+        if _writes_own_numbers(p):
             _close(facts.structure.weight, facts.none, facts.structure, engine, D, entries)
         else:
             _close(facts.one_weight, p.matrix.inner, facts.structure, engine, D, entries)

@@ -234,7 +234,7 @@ def _make_method(name: str, method: Any, traits: dict[str, Any]) -> Algorithm:
     if isinstance(method, Method):
         return replace(method, name=name, **traits)
     if isinstance(method, Algorithm):
-        if traits or method.name not in ("", name):
+        if traits or method.name != name:
             raise MethodError(f"an Algorithm has its own traits and name: define them in {type(method).__name__}")
         return method
     return Method(name, method, **traits)
@@ -260,4 +260,5 @@ def _load_method(name: str) -> Algorithm:
         loaded = _methods[name] = _make_method(name, entry.load(), {})
     except Exception as error:  # the code of another package may raise any exception
         raise MethodError(f"the closure method {name!r} cannot be loaded from {entry.value}: {error}") from error
+    notify()
     return loaded

@@ -152,12 +152,13 @@ class OneByOne(Algorithm):
         return float(p.facts.shape[0]) * p.dense_cost
 
     def run(self, p: Problem, engine: Engine, D: Array, entries: Array) -> Array:
-        """Close each matrix. Unless one scan has validated all, each is chosen before the first one is written."""
+        """Close each matrix. Unless no error can follow, each is chosen before the first one is written."""
         facts = p.facts
         is_validated = not facts.may_scan or facts.sums_are_safe
+        has_to_fit = p.circumstances.is_structural  # a graph that the named method does not close is an error
         parts = [_matrix(p, number, is_validated, D[number]) for number in range(facts.shape[0])]
         closings: list[Any] = [part.close for part in parts]
-        if not is_validated:
+        if not is_validated or has_to_fit:
             closings = [_with_index(p, number, part.choose).run for number, part in enumerate(parts)]
         for number, (part, close) in enumerate(zip(parts, closings, strict=True)):
             _with_index(p, number, close, D[number].T if part.facts.is_transposed else D[number])

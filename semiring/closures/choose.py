@@ -1,7 +1,8 @@
 """Choose the cheapest algorithm for a problem.
 
-The candidates are asked in the order of their least costs, which need no scan. A candidate whose least cost exceeds the
-best cost so far is not asked, so its scans are not made. All answers together are the explanation.
+The candidates for large or sparse matrices are asked in the order of their least costs, which need no scan. A candidate
+whose least cost exceeds the best cost so far is not asked, so its scans are not made. All answers together are the
+explanation.
 
 `choose` only reads, and raises every error of the entries. `semiring.closures.run` writes.
 """
@@ -106,7 +107,8 @@ def cheapest(candidates: Iterable[Algorithm], p: Any, answers: list[Answer]) -> 
     best: tuple[float, Algorithm, Any] | None = None
     encoded: Any = None
     for a in candidates:
-        if best is not None and (a.least_cost(p) >= best[0] or a.tighter_bound(p) >= best[0]):
+        is_named = a.name == p.options.method
+        if best is not None and not is_named and (a.least_cost(p) >= best[0] or a.tighter_bound(p) >= best[0]):
             answers.append(Answer("algorithm", a.name, _NOT_ASKED))
             continue
         if a.is_encoded and encoded is None:
@@ -122,7 +124,7 @@ def cheapest(candidates: Iterable[Algorithm], p: Any, answers: list[Answer]) -> 
             answers.append(Answer("algorithm", a.name, why))
             continue
         cost = a.cost(q)
-        rank = 0.0 if a.name == p.options.method else cost
+        rank = 0.0 if is_named else cost
         if best is None or rank < best[0]:
             why = _late_reason(a, q)
             best = (rank, a, q) if why is None else best
@@ -157,7 +159,7 @@ def _late_reason(a: Algorithm, p: Problem) -> str | None:
         return a.late_reason(p)
     if not p.facts.is_strongly_connected:
         return "each strong component needs potentials of its own"
-    return "the weights need exact potentials" if p.facts.needs_exact_potentials else None
+    return "the weights need exact potentials" if p.facts.needs_exact_potentials else a.late_reason(p)
 
 
 @register_callback

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from semiring.advice import advice
+from semiring.graphs.graph_structure import NO_STRUCTURE
 
 if TYPE_CHECKING:
     from semiring.closures.choose import Choice
@@ -179,7 +180,7 @@ class Explanation:
         if self.dtype is None or not self.facts:
             self.set_matrix((*origin.stack, *facts.shape[-2:]) if origin.is_stack else facts.shape, facts.dtype)
             self.facts = _found(choice.problem.facts)
-            self.costs = {a.name: a.cost for a in choice.answers if a.cost is not None}
+            self.costs = {a.name: a.cost for a in choice.answers if a.applies and a.cost is not None}
         name = choice.method_name
         backend = "cuda" if facts.devices else p.backend.name
         if not choice.algorithm.divides:
@@ -249,7 +250,7 @@ def _found(facts: Facts) -> list[str]:
     known, texts = facts.__dict__, []
     if "signs" in known and facts.storage != "bits":
         texts.append(_SIGNS[facts.signs])
-    if "structure" in known:
+    if known.get("structure", NO_STRUCTURE) is not NO_STRUCTURE:
         graph = facts.structure
         texts.append(str(graph) or "not undirected, not of few edges, and not of one weight")
         if "components" in graph.__dict__:

@@ -718,3 +718,12 @@ def test_an_explanation_says_why_the_matrices_of_a_stack_go_alone(shape, options
     assert next(answer.why for answer in said.answers if answer.name == "stack_together") == reason
     expected = A if not options.get("reflexive", True) else np.where(np.eye(shape[-1], dtype=bool), 0, A)
     np.testing.assert_array_equal(D, expected)
+
+
+def test_a_stack_of_which_one_matrix_lacks_a_structure_is_left_alone(rng):
+    A = rng.integers(1, 9, (6, 6)).astype(float)
+    stack = np.stack([np.minimum(A, A.T), A])
+    kept = stack.copy()
+    with pytest.raises(sr.errors.AlgebraError, match="not known to be undirected"):
+        closure(stack, method="undirected", out=stack)
+    np.testing.assert_array_equal(stack, kept)
