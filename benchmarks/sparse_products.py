@@ -8,6 +8,7 @@ GraphBLAS needs `pip install '.[bench]'`. Random entries are of [0, 1), and no m
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -66,14 +67,16 @@ def _finish(gb: Any, result: Any) -> None:
 
 
 def _row(title: str, seconds: float, peers: dict[str, float]) -> list[Any]:
-    best = min((value for value in peers.values() if value == value), default=float("nan"))
-    return [title, *map(format_seconds, (seconds, *peers.values())), f"{seconds / best:.2f}"]
+    """Times and the ratio to the fastest peer; a dash where a peer is not installed (nan)."""
+    measured = [peer for peer in peers.values() if not math.isnan(peer)]
+    ratio = f"{seconds / min(measured):.2f}" if measured else "—"
+    return [title, *("—" if math.isnan(t) else format_seconds(t) for t in (seconds, *peers.values())), ratio]
 
 
 def products(options: argparse.Namespace) -> Table:
     """Measure the product of a sparse matrix with itself."""
     rows = []
-    for n, degree in ((100_000, 8), (20_000, 32)):
+    for n, degree in zip(options.vertices, (8, 32), strict=True):
         A = random_sparse(n, degree)
 
         def sorted_product() -> None:
@@ -93,7 +96,7 @@ def products(options: argparse.Namespace) -> Table:
 def masks(options: argparse.Namespace) -> Table:
     """Measure products at the positions of a mask."""
     rows = []
-    for n, degree in ((100_000, 8), (20_000, 32)):
+    for n, degree in zip(options.vertices, (8, 32), strict=True):
         A = random_sparse(n, degree)
         seconds = ours(f"A ⊗ A ⟨A⟩, n = {n}", lambda: sr.matmul(A, A, "min_plus", mask=A), repeats=7)  # noqa: B023
         peer = _peer(lambda gb, G: _finish(gb, gb.semiring.min_plus(G @ G).new(mask=G.S)), A)
@@ -104,7 +107,7 @@ def masks(options: argparse.Namespace) -> Table:
 def dense(options: argparse.Namespace) -> Table:
     """Measure products with a dense matrix and with a vector."""
     rows = []
-    for n, degree in ((100_000, 8), (20_000, 32)):
+    for n, degree in zip(options.vertices, (8, 32), strict=True):
         A, rng = random_sparse(n, degree), np.random.default_rng(1)
         X, x = rng.random((n, 64)), rng.random(n)
 
@@ -137,6 +140,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print the tables."""
 
     def configure(parser: argparse.ArgumentParser) -> None:
+        vertices = "vertices of the matrices of 8 and of 32 entries a row"
+        parser.add_argument("--vertices", type=int, nargs=2, default=(100_000, 20_000), help=vertices)
         parser.add_argument("--scale", type=int, default=17, help="log₂ of the vertices of the R-MAT graph")
 
     tables = {"products": products, "masks": masks, "dense": dense, "triangles": triangles}

@@ -67,7 +67,7 @@ def choose(p: Problem) -> Choice:
     answers: list[Answer] = []
     if not facts.is_part and not facts.semiring.supports(facts.dtype):
         common_dtype(facts.semiring, np.empty(0, facts.dtype))  # raises
-    if facts.storage == "elements" and (facts.dtype.itemsize == 2 or p.options.compute_dtype is not None):
+    if p.options.compute_dtype is not None or (facts.storage == "elements" and facts.dtype.itemsize == 2):
         wide = half_precision(p)
         answers.append(_answer(p, wide, half_precision))
         p = p if isinstance(wide, str) else wide

@@ -137,6 +137,7 @@ def close_plainly(A: Any, options: Options, out: Any = None) -> Any:
         or A.ndim != 2
         or dtype.char not in "fd"
         or options.method != "auto"
+        or options.compute_dtype is not None
     ):
         return None
     if semiring.tropical != "min" or not is_tropical(semiring) or not semiring.domain.everything:

@@ -38,7 +38,9 @@ FOLDER = Path(sr.__file__).parent
 PACKAGES = ("semiring.kernels.cpu", "semiring.kernels.graphs")
 
 #: Modules that the code of kernels names, and that no kernel is made of: errors, and what keeps and reports kernels.
-NOT_COMPILED = {"semiring.errors", "semiring.logs", "semiring.kernels.code_store", "semiring.kernels.sources"}
+NOT_COMPILED = {
+    *("semiring.advice", "semiring.errors", "semiring.logs", "semiring.kernels.code_store", "semiring.kernels.sources"),
+}
 
 
 def modules_of_loops():

@@ -38,6 +38,7 @@ TINY = {
     "benchmarks.peers": "--scale 0.004 --limit 0.001",
     "benchmarks.regression": "--sizes 8 --small 4 --stack 3 4 --graphs 10",
     "benchmarks.small": "--sizes 2 4 --matrix 16",
+    "benchmarks.sparse_products": "--vertices 60 50 --scale 5",
     "benchmarks.spectral": "--vertices 40 --size 20",
     "benchmarks.structure": "--vertices 64",
 }
@@ -58,6 +59,7 @@ PARTLY = {
     ("benchmarks.peers", "hops"): ".",
     ("benchmarks.peers", "reachability"): ".",
     ("benchmarks.peers", "widest"): ".",
+    **{("benchmarks.sparse_products", name): "GraphBLAS|ratio" for name in ("products", "masks", "dense", "triangles")},
     ("benchmarks.structure", "graphs"): "Dijkstra",  # takes sparse matrices only
 }
 
