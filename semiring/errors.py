@@ -84,6 +84,11 @@ def square_error(shape: tuple[int, ...], name: str = "A") -> ShapeError:
     return ShapeError(f"{name} is {shape}: a square matrix is needed{hint}")
 
 
+def inner_size_error(A: tuple[int, ...], B: tuple[int, ...]) -> ShapeError:
+    """Return the error for a product of operands of these shapes, whose inner sizes differ."""
+    return ShapeError(f"A is {A}, B is {B}: inner sizes {A[-1]} and {B[-2] if len(B) > 1 else B[0]} differ")
+
+
 class DTypeError(SemiringError, TypeError):
     """The semiring is not defined on this dtype, or the operands have no common dtype."""
 

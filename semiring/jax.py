@@ -28,7 +28,7 @@ from semiring.autodiff import sequence_gradients
 from semiring.autodiff.primitives import PRIMITIVES, ArrayLibrary, Primitive
 from semiring.autodiff.rules import refuse_explain
 from semiring.autodiff.xla import CHECK_ON_HOST, call
-from semiring.errors import DTypeError, MissingExtraError, ShapeError
+from semiring.errors import DTypeError, MissingExtraError, ShapeError, inner_size_error
 from semiring.linalg.contraction.notation import read_notation, split_arguments
 from semiring.linalg.contraction.orders import find_order
 from semiring.linalg.contraction.steps import contract, prepare_terms
@@ -102,7 +102,7 @@ def matmul(A: Any, B: Any, semiring: Semiring | str | None = None, *, check: boo
     dtype, A, B = A.dtype, _to_float32(A, algebra), _to_float32(B, algebra)
     left, right = A[None, :] if A.ndim == 1 else A, B[:, None] if B.ndim == 1 else B
     if left.shape[-1] != right.shape[-2]:
-        raise ShapeError(f"A is {A.shape}, B is {B.shape}: inner sizes {left.shape[-1]} and {right.shape[-2]} differ")
+        raise inner_size_error(A.shape, B.shape)
     try:
         jnp.broadcast_shapes(left.shape[:-2], right.shape[:-2])
     except ValueError:

@@ -14,7 +14,7 @@ from semiring.algebra import Semiring
 from semiring.arrays.bits import BitMatrix, pack, to_bitwise
 from semiring.arrays.encoding import Scan
 from semiring.arrays.operands import as_array, as_matrix, store
-from semiring.errors import DeviceError, ShapeError
+from semiring.errors import DeviceError, ShapeError, inner_size_error
 from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan
 from semiring.linalg.dispatch import multiply_into, multiply_with_witness, overlaps
@@ -89,9 +89,7 @@ def matmul(A: Any, B: Any, semiring: Semiring, out: Any, threads: int | None, de
     """Compute `semiring.matmul` for a `BitMatrix` and another one, or any other matrix of truth values."""
     left, right = _gather_operands(semiring, device, A=A, B=B)
     if left.shape[1] != right.shape[0]:
-        raise ShapeError(
-            f"A is {left.shape}, B is {right.shape}: inner sizes {left.shape[1]} and {right.shape[0]} differ"
-        )
+        raise inner_size_error(left.shape, right.shape)
     result = _choose_output(out, (left.shape[0], right.shape[1]), left, right)
     _multiply(semiring, result, left, right, threads)
     return _store_result(out, result, A, B)
@@ -118,9 +116,7 @@ def matmul_with_witness(
     """Compute `semiring.matmul` with a witness for a `BitMatrix` operand, on unpacked entries."""
     left, right = _gather_operands(semiring, device, A=A, B=B)
     if left.shape[1] != right.shape[0]:
-        raise ShapeError(
-            f"A is {left.shape}, B is {right.shape}: inner sizes {left.shape[1]} and {right.shape[0]} differ"
-        )
+        raise inner_size_error(left.shape, right.shape)
     shape = left.shape[0], right.shape[1]
     _choose_output(out, shape, left, right)
     xp = array_namespace(left.words)

@@ -15,7 +15,7 @@ from semiring.arrays.encoding import Scan, has_inner_zero, round_to_dtype, to_co
 from semiring.arrays.labels import is_labelled, labelled_product, labelled_square
 from semiring.arrays.memory import new_array
 from semiring.arrays.operands import as_matrix, as_output, operands, result_converter, run_on_operand_device, store
-from semiring.errors import AlgebraError, ShapeError, square_error
+from semiring.errors import AlgebraError, ShapeError, inner_size_error, square_error
 from semiring.linalg import packed
 from semiring.linalg.dispatch import (
     batch_shape,
@@ -298,7 +298,7 @@ def _align_dimensions(A: Array, B: Array) -> tuple[Array, Array, tuple[int, ...]
         raise ShapeError(f"A is {A.shape}, B is {B.shape}: a scalar is no operand of a product (see multiply)")
     left, right = A[None, :] if A.ndim == 1 else A, B[:, None] if B.ndim == 1 else B
     if left.shape[-1] != right.shape[-2]:
-        raise ShapeError(f"A is {A.shape}, B is {B.shape}: inner sizes {left.shape[-1]} and {right.shape[-2]} differ")
+        raise inner_size_error(A.shape, B.shape)
     batch = batch_shape(left, right) if left.ndim + right.ndim > 4 else ()
     rows = left.shape[-2:-1] if A.ndim > 1 else ()
     columns = right.shape[-1:] if B.ndim > 1 else ()

@@ -19,10 +19,10 @@ from semiring.arrays.memory import demand_memory
 from semiring.arrays.operands import as_host_operand, as_output, common_dtype, operands, require_real_numbers, store
 from semiring.arrays.sparse import is_sparse
 from semiring.arrays.tensors import is_sparse_tensor
-from semiring.errors import AlgebraError, DeviceError, DomainError, DTypeError, ShapeError
+from semiring.errors import AlgebraError, DeviceError, DomainError, DTypeError, ShapeError, inner_size_error
 from semiring.kernels import get_backend
 from semiring.kernels.contract import CompressedRows, SparseKernels, count_pairs
-from semiring.linalg.dispatch import choose_encoding, encode_operand, engine_for, scan_operands
+from semiring.linalg.dispatch import batch_shape, choose_encoding, encode_operand, engine_for, scan_operands
 from semiring.linalg.product_explanation import is_recording, pause_recording, record_kernel
 from semiring.linalg.ranges import demand_range, may_wrap, scanned_magnitude
 from semiring.namespaces import Array, is_device_array
@@ -144,14 +144,9 @@ def _product_shape(A: Any, B: Any) -> tuple[int, ...]:
     """Return the shape of A ⊗ B, each `Rows` or an array. Raises `ShapeError`."""
     if not A.ndim or not B.ndim:
         raise ShapeError(f"A is {A.shape}, B is {B.shape}: a scalar is no operand of a product (see multiply)")
-    inner = A.shape[-1], B.shape[-2] if B.ndim > 1 else B.shape[0]
-    if inner[0] != inner[1]:
-        raise ShapeError(f"A is {A.shape}, B is {B.shape}: inner sizes {inner[0]} and {inner[1]} differ")
-    try:
-        batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
-    except ValueError:
-        raise ShapeError(f"A is {A.shape}, B is {B.shape}: their leading dimensions do not broadcast") from None
-    return (*batch, *A.shape[-2:-1], *(B.shape[-1:] if B.ndim > 1 else ()))
+    if A.shape[-1] != (B.shape[-2] if B.ndim > 1 else B.shape[0]):
+        raise inner_size_error(A.shape, B.shape)
+    return (*batch_shape(A, B), *A.shape[-2:-1], *(B.shape[-1:] if B.ndim > 1 else ()))
 
 
 class _Product:
