@@ -365,18 +365,6 @@ def _sample_rows(sr, zero, A, B, pattern, values, reached, witness, first, last)
 # ------------------------------------------------------------------------------------------ one dense operand
 
 
-@_inlined
-def _add_dense_term(sr, c, witness, i, j, a, b, k):
-    """Add a ⊗ b to c[j], the row i of the result, and note its witness."""
-    if witness is None:
-        c[j] = accumulate(sr, c[j], a, b)
-    else:
-        term = times(sr, a, b)
-        if better(sr, term, c[j]):
-            c[j] = term
-            witness[i, j] = k
-
-
 @kernel
 def _sparse_by_dense(sr, zero, A, B, C, witness, first, last):
     """Compute the rows first … last - 1 of A ⊗ B for a dense B."""
@@ -390,13 +378,13 @@ def _sparse_by_dense(sr, zero, A, B, C, witness, first, last):
             C[i, 0] = total
         return
     for i in range(first, last):
-        c = C[i]
+        c, witness_row = C[i], None if witness is None else witness[i]
         c[:] = zero
         for p in range(starts[i], starts[i + 1]):
             k, a = columns[p], a_values[p]
             b = B[k]
             for j in range(n):
-                _add_dense_term(sr, c, witness, i, j, a, b[j], k)
+                _add_term(sr, c, None, witness_row, j, a, b[j], k)
 
 
 @kernel
@@ -404,14 +392,14 @@ def _dense_by_sparse(sr, zero, A, B, C, witness, first, last):
     """Compute the rows first … last - 1 of A ⊗ B for a dense A, whose entries 0̄ are skipped."""
     starts, columns, b_values = B
     for i in range(first, last):
-        c = C[i]
+        c, witness_row = C[i], None if witness is None else witness[i]
         c[:] = zero
         for k in range(A.shape[1]):
             a = A[i, k]
             if a == zero:
                 continue
             for q in range(starts[k], starts[k + 1]):
-                _add_dense_term(sr, c, witness, i, columns[q], a, b_values[q], k)
+                _add_term(sr, c, None, witness_row, columns[q], a, b_values[q], k)
 
 
 # -------------------------------------------------------------------------------------------------- the calls
