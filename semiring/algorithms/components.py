@@ -91,22 +91,36 @@ class Components(Algorithm):
         return f"{len(p.facts.structure.components)} strong components: {_share(p):.0%} of the work is left"
 
 
-class ComponentsUnderPotentials(Algorithm):
+class _DivisionBelowZero(Algorithm):
+    """A division of a graph with floats below 0, whose parts are closed in the caller's weights."""
+
+    divides = gives_plus = True
+
+    def reason_by_options(self, c: Circumstances) -> str | None:
+        if c.is_structural and c.method != self.name:  # that method needs a structure of the whole graph
+            return "another method was named"
+        return super().reason_by_options(c)
+
+    def reason_against(self, p: Problem) -> str | None:
+        return None if p.is_shifted else "no floating-point weight is below 0"
+
+    def prepare(self, p: Problem) -> Problem:
+        return p.unshifted()
+
+
+class ComponentsUnderPotentials(_DivisionBelowZero):
     """Floats below 0: each strong component as a part, under potentials of its own, and products that join all.
 
     Blocks above the diagonal are products of closed blocks, in the caller's weights.
     """
 
     name = "components"
-    divides = gives_plus = reports_parts = True
+    reports_parts = True
     apart = True
 
-    def reason_by_options(self, c: Circumstances) -> str | None:
-        return _reason_of_name(self, c) or super().reason_by_options(c)
-
     def reason_against(self, p: Problem) -> str | None:
-        if not p.is_shifted:
-            return "no floating-point weight is below 0"
+        if (why := super().reason_against(p)) is not None:
+            return why
         return "one strong component" if p.facts.is_strongly_connected else None
 
     def least_cost(self, p: Problem) -> float:
@@ -117,7 +131,7 @@ class ComponentsUnderPotentials(Algorithm):
 
     def prepare(self, p: Problem) -> Problem:
         _ = p.facts.component_potentials  # raises `NegativeCycleError`
-        return p.unshifted()
+        return super().prepare(p)
 
     def run(self, p: Problem, engine: Engine, D: Array, entries: Array) -> Array:
         blocks = p.facts.component_potentials
@@ -129,31 +143,24 @@ class ComponentsUnderPotentials(Algorithm):
         return f"{len(p.facts.components)} strong components, {blocks} of more than one vertex: each with potentials"
 
 
-class ExactPotentials(Algorithm):
+class ExactPotentials(_DivisionBelowZero):
     """Weights of very different size in one strong component: exact potentials, and the shifted matrix as a part.
 
     It takes copies of the matrix in float64 and in integers, in host memory.
     """
 
     name = "exact_potentials"
-    divides = gives_plus = True
     closes_parts = True
 
-    def reason_by_options(self, c: Circumstances) -> str | None:
-        return _reason_of_name(self, c) or super().reason_by_options(c)
-
     def reason_against(self, p: Problem) -> str | None:
-        if not p.is_shifted:
-            return "no floating-point weight is below 0"
+        if (why := super().reason_against(p)) is not None:
+            return why
         if not p.facts.is_strongly_connected:
             return "several strong components"
         return None if p.facts.needs_exact_potentials else "potentials in float64 round no weight away"
 
     def least_cost(self, p: Problem) -> float:
         return p.least_dense_cost
-
-    def prepare(self, p: Problem) -> Problem:
-        return p.unshifted()
 
     def run(self, p: Problem, engine: Engine, D: Array, entries: Array) -> Array:
         xp = array_namespace(D)
@@ -173,11 +180,6 @@ class ExactPotentials(Algorithm):
 
     def describe(self, p: Problem) -> str:
         return "weights of very different size in one strong component: closed with exact potentials"
-
-
-def _reason_of_name(a: Algorithm, c: Circumstances) -> str | None:
-    """Return why a division is excluded by the name of a method that needs a structure of the whole graph."""
-    return "another method was named" if c.is_structural and c.method != a.name else None
 
 
 def _share(p: Problem) -> float:

@@ -230,8 +230,7 @@ def _choose_instead(p: Problem, origin: Problem, answers: list[Answer]) -> Choic
     p.note(f"{why}: closed by {option('method', fallback)}")
     operand = facts.A if facts.storage == "sparse" else facts.operand
     options = facts.options._replace(method=fallback)
-    other = Facts(operand, options, rounded_to=facts.rounded_to, is_transposed=facts.is_transposed)
-    return replace(choose(p.with_facts(other)), origin=origin)
+    return replace(choose(p.with_facts(facts.of(operand, options))), origin=origin)
 
 
 # ----------------------------------------------------------------------------------------------------------- warnings

@@ -34,7 +34,7 @@ from semiring.closures.entry_maps import (
     guard_against_negative_weights,
 )
 from semiring.closures.matrix import CallMap, EncodedMatrix, EntryMap
-from semiring.closures.problem import Facts, Options, Problem
+from semiring.closures.problem import Options, Problem
 from semiring.errors import AlgebraError, DTypeError, IntegerOverflowError
 from semiring.kernels import can_pack
 from semiring.kernels.machines import closure_speed
@@ -88,14 +88,8 @@ def half_precision(p: Problem) -> Problem | str:
         if dtype == np.float16 and p.semiring.selective:
             remedy += ", or round whenever a strip is written, compute_dtype='float16'"
         raise AlgebraError(f"{strips.piece_name} of {dtype} cannot hold float32: {remedy}")
-    wide = Facts(
-        facts.A.astype(np.float32, order="C"),  # in the result's order of entries, not that of the operand
-        options,
-        rounded_to=facts.rounded_to or dtype,
-        is_transposed=facts.is_transposed,
-        devices=facts.devices,
-    )
-    return p.with_facts(wide).but(rounded_result=dtype)
+    A = facts.A.astype(np.float32, order="C")  # in the result's order of entries, not that of the operand
+    return p.with_facts(facts.of(A, options, rounded_to=facts.rounded_to or dtype)).but(rounded_result=dtype)
 
 
 # --------------------------------------------------------------------------------------------------------------- signs

@@ -82,8 +82,6 @@ class Explanation:
         What each front end, encoding and algorithm answered.
     subject : str
         The first line, for a call that does not compute the closure of a whole matrix.
-    is_requested : bool
-        Whether the caller requested an explanation.
     full : bool
         Whether ``str`` prints `rules` in place of the summary.
     costs : dict of str to float
@@ -103,7 +101,6 @@ class Explanation:
     reasons: list[str] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
     subject: str = ""
-    is_requested: bool = True
     full: bool = False
     costs: dict[str, float] = field(default_factory=dict)
 
@@ -136,14 +133,14 @@ class Explanation:
         self.storage = "packed bits" if storage == "bits" else "elements"
 
     def note(self, reason: str) -> None:
-        """Add a reason, unless it was added before or no explanation was requested.
+        """Add a reason, unless it was added before.
 
         Parameters
         ----------
         reason : str
             The reason. An empty text is no reason.
         """
-        if self.is_requested and reason and reason not in self.reasons:
+        if reason and reason not in self.reasons:
             self.reasons.append(reason)
 
     def add_input(self, name: str, why: str, *, quiet: bool = False) -> None:

@@ -184,6 +184,12 @@ class Facts:
         if known:
             self.__dict__.update(known)
 
+    def of(self, operand: Any, options: Options, *, is_transposed: bool | None = None, **known: Any) -> Facts:
+        """Return the facts of another operand for the same devices, whose entries were rounded to the same dtype."""
+        transposed = self.is_transposed if is_transposed is None else is_transposed
+        known.setdefault("rounded_to", self.rounded_to)
+        return Facts(operand, options, is_transposed=transposed, devices=self.devices, **known)
+
     @fact
     def none(self) -> Any:
         """The value for "no path" in the operand."""
@@ -201,10 +207,8 @@ class Facts:
         graph = self.__dict__.get("structure", NO_STRUCTURE)
         if graph.pattern is None or self.n < LEAST:
             return as_array(self.operand, self.semiring)
-        array, (starts, tails, heads) = (
-            np.empty(self.shape, self.dtype),
-            (graph.pattern.starts, graph.pattern.rows, graph.pattern.indices),
-        )
+        array = np.empty(self.shape, self.dtype)
+        starts, tails, heads = graph.pattern.starts, graph.pattern.rows, graph.pattern.indices
 
         def write(rows: slice) -> None:
             edges, part = slice(starts[rows.start], starts[rows.stop]), array[rows]
@@ -591,17 +595,14 @@ class Problem:
         """
         allowed = self.options.structure & {"undirected"} if self.options.method == "auto" else frozenset()
         options = self.options._replace(method="auto", structure=allowed)
-        facts = Facts(
-            view, options, semiring=self.semiring, rounded_to=self.facts.rounded_to, devices=self.facts.devices, **known
-        )
+        facts = self.facts.of(view, options, semiring=self.semiring, is_transposed=False, **known)
         method = self.dense_method or dense_method_of(self)
         inherited = {"explanation": self.explanation, "depth": self.depth + 1, "dense_method": method}
         return Problem(facts, **{**inherited, "structure_is_known": "structure" in known, **fields})
 
     def matrix_of_stack(self, A: Array, known: dict[str, Any], is_transposed: bool, **fields: Any) -> Problem:
         """Return the problem of one matrix of a stack, whose facts are partly ``known``."""
-        inherited = {"rounded_to": self.facts.rounded_to, "devices": self.facts.devices}
-        facts = Facts(A, self.options, is_transposed=is_transposed, **inherited, **known)
+        facts = self.facts.of(A, self.options, is_transposed=is_transposed, **known)
         return Problem(facts, plus=self.plus, explanation=self.explanation, depth=self.depth + 1, **fields)
 
     #: Returns the choice of an algorithm; raises the errors of the entries, and writes nothing. The module

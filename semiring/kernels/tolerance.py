@@ -31,7 +31,6 @@ class Tolerance:
     loose: tuple[float, float] = (0.0, 0.0)  # the limit if the path is also added up and compared with ``bound``
     bound: tuple[float, float] = (0.0, 0.0)  # the limit for the sum of a whole path
     is_relative: bool = False  # whether errors add up in units of |D[i, j]|
-    one_is_exact: bool = True  # whether 1̄ ⊗ x is x, bit by bit
 
     @property
     def is_exact(self) -> bool:
@@ -67,7 +66,7 @@ def tolerance_for(plan: KernelPlan, D: Array) -> Tolerance:
         # With mixed signs, weights under potentials and the distances from them are rounded too.
         rounded = 8 if summing else 1
         bound = (n * epsilon / 2, rounded * n * floor / 2)
-        return Tolerance((epsilon, rounded * floor), (16 * epsilon, 16 * floor), bound, False, summing)
+        return Tolerance((epsilon, rounded * floor), (16 * epsilon, 16 * floor), bound)
     return Tolerance((epsilon, floor), (16 * epsilon, floor), (n * epsilon / 2, floor), product)
 
 
