@@ -1,6 +1,6 @@
 """Compute the closure A* = I ⊕ A ⊕ A² ⊕ … of dense, packed and sparse matrices, in any semiring with a star.
 
-A front end converts the operand to a call on an array, and the planner chooses how the array is closed.
+A front end converts the operand to a problem of an array, and the cheapest algorithm closes it.
 """
 
 from __future__ import annotations
@@ -467,7 +467,7 @@ def closure_with_predecessors(
     """Return A* and the predecessor matrix of an array A (n, n), for a selective ⊕.
 
     ``device``: several GPUs, or None. ``rounded_to`` as in `closure_of_rounded`. Raises the errors of `closure`, and
-    `AlgebraError` if ⊕ is not selective. The rules write to the ``explanation``.
+    `AlgebraError` if ⊕ is not selective. The choice is added to the ``explanation``.
 
     Source: `semiring.algorithms.predecessors`.
     """

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from semiring.algebra import Semiring
+from semiring.algorithms.schedule import BLOCKED
 from semiring.algorithms.stars import check_star, divergence_error, may_diverge
 from semiring.arrays.entries import check_entries
 from semiring.arrays.scans import Scan, refuse_unbounded
@@ -27,8 +28,6 @@ from semiring.errors import DomainError
 from semiring.namespaces import Array
 
 __all__ = ["close_distributed", "close_file", "scan_distributed"]
-
-_METHOD = "blocked_floyd_warshall"
 
 
 def close_distributed(
@@ -66,7 +65,7 @@ def close_distributed(
     tiles: Array = agree(matrix.ranks, lambda: place(matrix.own))
     scan = partial(scan_distributed, matrix, is_closed=True)
     strips = Strips(scan, tiles[:0], piece_name="tiles", whole_name="the matrix")
-    options = request.options._replace(method=_METHOD)
+    options = request.options._replace(method=BLOCKED)
     work = plan_pieces(Problem(Facts(matrix, options, strips=strips, rounded_to=request.rounded_to)))
     pieces = work.pieces_on(tiles, matrix.rows, matrix.columns)
     agree(matrix.ranks, partial(pieces.encode, 0, tiles))

@@ -28,7 +28,7 @@ from semiring.algebra.expressions.tree import is_half
 from semiring.algorithms.blocked_floyd_warshall import workspace
 from semiring.algorithms.methods import method_named
 from semiring.algorithms.ordered_integers import has_min_and_max
-from semiring.algorithms.schedule import schedule_for
+from semiring.algorithms.schedule import BLOCKED, schedule_for
 from semiring.algorithms.stars import check_star
 from semiring.arrays.bits import WORD_BITS, BitMatrix
 from semiring.arrays.device import free_device_memory, load_cupy
@@ -60,7 +60,6 @@ __all__ = ["SYSTEM", "close_file", "needs_files", "reject_file_options"]
 _Close: TypeAlias = Callable[[Request], Any]
 
 SYSTEM = System()
-_METHOD = "blocked_floyd_warshall"
 _WORKSPACE = 16 << 20  # bytes of a closure in memory in addition to its matrices, on two threads
 _SCAN = 1 << 20  # bytes of a file that a scan reads at a time
 _LARGE = 1 << 28  # bytes: a smaller matrix fits every GPU, so its free memory is not queried
@@ -196,8 +195,8 @@ def _check_method(request: Request) -> None:
             "several GPUs close a matrix in memory, and this one does not fit, or has a journal: name one GPU, "
             f"{option('device', 'cuda')}, or leave {option('device')} out"
         )
-    if method not in ("auto", _METHOD):
-        raise AlgebraError(f"{method} closes a matrix in memory, and this one does not fit: use {_METHOD}")
+    if method not in ("auto", BLOCKED):
+        raise AlgebraError(f"{method} closes a matrix in memory, and this one does not fit: use {BLOCKED}")
     if request.reading.directed is False:
         raise StorageError(
             f"{option('directed', False)} is for a matrix in memory, and this one does not fit: add its transpose first"
@@ -242,7 +241,7 @@ def _close_in_memory(
     else:
         A = A.T if source.is_column_major else A
         own = request.options.method == "auto" and source.dtype != np.bool_  # truth values are exact by any method
-        options = request.options._replace(method=_METHOD) if own else request.options
+        options = request.options._replace(method=BLOCKED) if own else request.options
         request.explain("files", "read from a file", quiet=True)
         out_buffer = A if source.dtype.kind != "i" else None  # integers may be read again, in a wider dtype
         out = request.out if target is None else None
@@ -297,7 +296,7 @@ def _close_array(request: Request, close: _Close) -> Any:
     check_star(semiring, A.dtype)
     limits = _memory_limits(request)
     if _bytes_in_memory(request, len(A), A.dtype) <= limits.device or not A.size:
-        method = _METHOD if options.method == "auto" and A.dtype != np.bool_ else options.method
+        method = BLOCKED if options.method == "auto" and A.dtype != np.bool_ else options.method
         request.explain("files", "in the memory of the GPU", quiet=True)
         closed = close(request.with_operand(A, memory=None, options=options._replace(method=method)))
         return result_converter(request.operand)(closed)
@@ -409,7 +408,7 @@ class _StripSetup:
         self, request: Request, A: Any, scan: Callable[[Any, Semiring], Scan], *, is_transposed: bool = False
     ) -> Problem:
         """Return the problem of a closure by strips; ``scan`` computes the result of `check_entries`."""
-        options = request.options._replace(method=_METHOD, threads=self.threads)
+        options = request.options._replace(method=BLOCKED, threads=self.threads)
         facts = Facts(
             A,
             options,
@@ -458,7 +457,7 @@ def _close_file_by_strips(request: Request, source: StoredMatrix, target: Stored
         request.explain("files", why)
         if request.explanation is not None:
             request.explanation.set_matrix(problem.facts.shape, problem.facts.dtype)
-            request.explanation.set_method(_METHOD, backend.name, setup.storage)
+            request.explanation.set_method(BLOCKED, backend.name, setup.storage)
         close_by_strips(request, problem, run)
         return target.result()
     layout = setup.layout()

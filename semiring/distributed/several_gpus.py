@@ -18,7 +18,7 @@ from typing import Any
 from semiring.advice import option
 from semiring.algorithms.algorithm import Method
 from semiring.algorithms.progress import ReportingEngine
-from semiring.algorithms.schedule import schedule_for
+from semiring.algorithms.schedule import BLOCKED, schedule_for
 from semiring.algorithms.stars import may_diverge
 from semiring.arrays.device import load_cupy
 from semiring.arrays.memory import format_bytes
@@ -46,7 +46,7 @@ _UNLIMITED = 0  # the argument for no limit on the bytes of a GPU's memory
 def method_on_devices(devices: tuple[int, ...]) -> Method:
     """Return the method that closes a matrix on these GPUs, in the order of blocked Floyd-Warshall on one."""
     close, pairs = partial(_close, devices), _count_pairs
-    return Method("blocked_floyd_warshall", close, storages=("elements", "bits"), pairs=pairs)
+    return Method(BLOCKED, close, storages=("elements", "bits"), pairs=pairs)
 
 
 def _count_pairs(n: int, width: int) -> int:
