@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -228,6 +229,20 @@ def test_an_interrupted_wait_goes_on(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         run_tasks(task, [(0,), (1,)], 2)
     assert len(ended) == 1
+
+
+def test_a_call_that_no_helper_has_taken_keeps_no_array_alive(monkeypatch):
+    pool = thread_pool._Pool()
+    pool.size = 1  # a helper that does not wake up
+    monkeypatch.setattr(thread_pool, "_pool", pool)
+    array = np.zeros(4)
+    kept = weakref.ref(array)
+    run_tasks(lambda place, array=array: array.__setitem__(place, 1), [(0,), (1,), (2,), (3,)], 2)
+    np.testing.assert_array_equal(array, 1)
+    assert pool.queue.qsize() == 1
+    del array
+    assert kept() is None
+    pool.queue.get().help()  # and a helper that wakes up later runs nothing
 
 
 def test_tasks_of_tasks():

@@ -130,6 +130,7 @@ class _TaskQueue:
                 self.answer_calls()
             except BaseException as error:  # the helpers still write to the caller's arrays, so the wait goes on
                 self.error = interruption = error
+        del self.function, self.remaining  # the queue may still hold this object, which must keep no arrays alive
         if interruption is not None:
             raise interruption
 
