@@ -22,11 +22,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     replicate_diagonal(element *A, long long stride, int tiles, int stage, element *closed_copy) {
     __shared__ element closed[CELLS], tile[CELLS];
     load(closed, A + (stage << 5) * (stride + 1), stride);
-#pragma unroll
-    for (int k = 0; k < SIDE; ++k) {
-        __syncthreads();
-        pivot(closed, closed, closed, k, true, true);
-    }
+    close_tile(closed);
     __syncthreads();
     if (blockIdx.x == stage % gridDim.x) store_tile(closed_copy, closed, SIDE);
     for (int task = blockIdx.x; task < 2 * tiles; task += gridDim.x) {
@@ -35,15 +31,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         if (t == stage) continue;
         element *target = A + ((is_column ? t : stage) << 5) * stride + ((is_column ? stage : t) << 5);
         load(tile, target, stride);
-#pragma unroll
-        for (int k = 0; k < SIDE; ++k) {
-            __syncthreads();
-            if (is_column) {
-                pivot(tile, tile, closed, k, true, false);
-            } else {
-                pivot(tile, closed, tile, k, false, true);
-            }
-        }
+        update_by_closed(tile, closed, is_column);
         store_tile(target, tile, stride);
         __syncthreads();
     }

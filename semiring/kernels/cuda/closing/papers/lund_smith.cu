@@ -8,7 +8,8 @@
 // process one tile of 4 x 4. Each thread begins with a different one of the 4 pivots, (i + j) mod 4. So their reads of
 // either panel access 16 different banks.
 //
-// The first two phases are those of lund_smith_unrolled.cu in this order of the data. n is a multiple of 32.
+// The first two phases are those of lund_smith_unrolled.cu in this order of the data (TILED): the same instructions for
+// each entry, with other offsets. n is a multiple of 32.
 //
 // The paper has SLICE 4 and none of the following options. Each option removes one cost on today's GPUs, and changes
 // nothing else:
@@ -31,8 +32,10 @@
 // again for each of them: 72 reads of shared memory for 64 pairs instead of 40.
 //
 // SLICE, ASYNC, WIDE and PAIRED together are the step from staged load to look_ahead.cu.
+#define TILED
 #include "semiring.cuh"
 #include "copies.cuh"
+#include "cells.cuh"
 
 #ifndef SLICE
 #define SLICE 4
@@ -49,16 +52,10 @@
 #ifndef REREAD
 #define REREAD 0
 #endif
-#define SIDE 32
-#define CELLS (SIDE * SIDE)
 #define PANEL (SIDE * SLICE)  // elements of a slice of one panel
 #define GROUPS (SLICE / 4)  // adjacent tiles of 4 x 4 in a slice
 #define PIECES (PANEL / 4)  // pieces of four elements
 
-// place: the offset of entry (i, j) in a tile of 32 x 32. row_in and column_in: the row and column at an offset.
-INLINE int place(int i, int j) { return (i / 4 * 8 + j / 4) * 16 + i % 4 * 4 + j % 4; }
-INLINE int row_in(int cell) { return cell / 128 * 4 + cell / 4 % 4; }
-INLINE int column_in(int cell) { return cell / 16 % 8 * 4 + cell % 4; }
 INLINE element *tile_of(element *T, int tiles, int i, int j) { return T + (i * (long long)tiles + j) * CELLS; }
 
 // Copy the matrix into the doubly tiled order, and back, with a block of 256 threads per tile.
@@ -89,26 +86,11 @@ INLINE void store_tile(element *target, const element *tile) {
     for (int p = 0; p < CELLS; p += 256) target[threadIdx.x + p] = tile[threadIdx.x + p];
 }
 
-// Threads process the entries in the order of memory, so that their reads and writes access different banks.
-INLINE void pivot(element *C, const element *A, const element *B, int k, bool left, bool above) {
-#pragma unroll
-    for (int p = 0; p < CELLS; p += 256) {
-        const int i = row_in(threadIdx.x + p), j = column_in(threadIdx.x + p);
-        if ((left && j == k) || (above && i == k)) continue;
-        element *entry = C + threadIdx.x + p;
-        *entry = plus(*entry, times(A[place(i, k)], B[place(k, j)]));
-    }
-}
-
 extern "C" __global__ void __launch_bounds__(256) independent(element *T, int tiles, int stage) {
     __shared__ element tile[CELLS];
     element *entries = tile_of(T, tiles, stage, stage);
     load_tile(tile, entries);
-#pragma unroll
-    for (int k = 0; k < SIDE; ++k) {
-        __syncthreads();
-        pivot(tile, tile, tile, k, true, true);
-    }
+    close_tile(tile);
     store_tile(entries, tile);
 }
 
@@ -119,15 +101,7 @@ extern "C" __global__ void __launch_bounds__(256) singly_dependent(element *T, i
     element *entries = is_column ? tile_of(T, tiles, blockIdx.x, stage) : tile_of(T, tiles, stage, blockIdx.x);
     load_tile(closed, tile_of(T, tiles, stage, stage));
     load_tile(tile, entries);
-#pragma unroll
-    for (int k = 0; k < SIDE; ++k) {
-        __syncthreads();
-        if (is_column) {
-            pivot(tile, tile, closed, k, true, false);
-        } else {
-            pivot(tile, closed, tile, k, false, true);
-        }
-    }
+    update_by_closed(tile, closed, is_column);
     store_tile(entries, tile);
 }
 

@@ -13,11 +13,7 @@ extern "C" __global__ void __launch_bounds__(256) independent(element *A, long l
     __shared__ element tile[CELLS];
     element *target = A + (stage << 5) * (stride + 1);
     load(tile, target, stride);
-#pragma unroll
-    for (int k = 0; k < SIDE; ++k) {
-        __syncthreads();
-        pivot(tile, tile, tile, k, true, true);
-    }
+    close_tile(tile);
     store_tile(target, tile, stride);
 }
 
@@ -28,15 +24,7 @@ extern "C" __global__ void __launch_bounds__(256) singly_dependent(element *A, l
     element *target = A + ((is_column ? blockIdx.x : stage) << 5) * stride + ((is_column ? stage : blockIdx.x) << 5);
     load(closed, A + (stage << 5) * (stride + 1), stride);
     load(tile, target, stride);
-#pragma unroll
-    for (int k = 0; k < SIDE; ++k) {
-        __syncthreads();
-        if (is_column) {
-            pivot(tile, tile, closed, k, true, false);
-        } else {
-            pivot(tile, closed, tile, k, false, true);
-        }
-    }
+    update_by_closed(tile, closed, is_column);
     store_tile(target, tile, stride);
 }
 
