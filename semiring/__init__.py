@@ -9,48 +9,14 @@ array([[0., 3., 7.],
 """
 
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from semiring import errors as errors
-from semiring.algebra import Semiring
-from semiring.algebra.catalogue import (
-    CATALOGUE,
-    as_semiring,
-    boolean,
-    log_plus,
-    lukasiewicz,
-    max_min,
-    max_plus,
-    max_times,
-    min_max,
-    min_plus,
-    min_times,
-    plus_times,
-    xor_and,
-)
-from semiring.arrays.bits import BitMatrix, pack
-
-# All errors and warnings are attributes of the package. They are not in __all__.
-from semiring.errors import *  # noqa: F403
-from semiring.linalg import (
-    add,
-    identity,
-    matmul,
-    multi_dot,
-    multiply,
-    power,
-    reduce,
-    scan,
-    zeros,
-)
-from semiring.profiling import profile
-from semiring.threads import get_threads, set_threads, threads
-
 if TYPE_CHECKING:
+    from semiring import algebra as algebra
     from semiring import blas as blas
     from semiring import compat as compat
     from semiring import data as data
+    from semiring import errors as errors
     from semiring import extend as extend
     from semiring import jax as jax
     from semiring import mpi as mpi
@@ -58,10 +24,29 @@ if TYPE_CHECKING:
     from semiring import spectral as spectral
     from semiring import testing as testing
     from semiring import torch as torch
+    from semiring.algebra import Semiring
+    from semiring.algebra.catalogue import (
+        CATALOGUE,
+        as_semiring,
+        boolean,
+        log_plus,
+        lukasiewicz,
+        max_min,
+        max_plus,
+        max_times,
+        min_max,
+        min_plus,
+        min_times,
+        plus_times,
+        xor_and,
+    )
     from semiring.algorithms.methods import METHODS
+    from semiring.arrays.bits import BitMatrix, pack
     from semiring.closures import closure
+    from semiring.errors import *  # noqa: F403
     from semiring.graphs.condensation import condensation
     from semiring.io import Network, as_network, read, write
+    from semiring.linalg import add, identity, matmul, multi_dot, multiply, power, reduce, scan, zeros
     from semiring.linalg.contraction import einsum, einsum_path
     from semiring.paths import (
         Paths,
@@ -73,43 +58,50 @@ if TYPE_CHECKING:
         transitive_reduction,
         widest_paths,
     )
+    from semiring.profiling import profile
     from semiring.sparse.factorization import factor
     from semiring.sparse.least_solution import fixed_point
+    from semiring.thread_counts import get_threads, set_threads, threads
 
 __version__ = "0.3.0"
 
-# These names are loaded when they are first read, so that an import for products alone stays short.
-_LAZY = {
-    "METHODS": "semiring.algorithms.methods",
-    "closure": "semiring.closures",
-    "factor": "semiring.sparse.factorization",
-    "fixed_point": "semiring.sparse.least_solution",
-    "condensation": "semiring.graphs.condensation",
-    "einsum": "semiring.linalg.contraction",
-    "einsum_path": "semiring.linalg.contraction",
-    "Paths": "semiring.paths",
-    "best_paths": "semiring.paths",
-    "longest_paths": "semiring.paths",
-    "most_reliable_paths": "semiring.paths",
-    "shortest_paths": "semiring.paths",
-    "transitive_closure": "semiring.paths",
-    "transitive_reduction": "semiring.paths",
-    "widest_paths": "semiring.paths",
-    "Network": "semiring.io",
-    "as_network": "semiring.io",
-    "read": "semiring.io",
-    "write": "semiring.io",
+# Every public name is loaded when it is first read. So an import takes a millisecond, and a call loads what it needs.
+_NAMES_BY_MODULE = {
+    "semiring.algebra": ("Semiring",),
+    "semiring.algebra.catalogue": (
+        *("CATALOGUE", "as_semiring", "boolean", "log_plus", "lukasiewicz", "max_min", "max_plus", "max_times"),
+        *("min_max", "min_plus", "min_times", "plus_times", "xor_and"),
+    ),
+    "semiring.algorithms.methods": ("METHODS",),
+    "semiring.arrays.bits": ("BitMatrix", "pack"),
+    "semiring.closures": ("closure",),
+    "semiring.graphs.condensation": ("condensation",),
+    "semiring.io": ("Network", "as_network", "read", "write"),
+    "semiring.linalg.contraction": ("einsum", "einsum_path"),
+    "semiring.linalg.elementwise": ("add", "identity", "multiply", "reduce", "zeros"),
+    "semiring.linalg.products": ("matmul", "power"),
+    "semiring.linalg.sequences": ("multi_dot", "scan"),
+    "semiring.paths": (
+        *("Paths", "best_paths", "longest_paths", "most_reliable_paths", "shortest_paths", "transitive_closure"),
+        *("transitive_reduction", "widest_paths"),
+    ),
+    "semiring.profiling": ("profile",),
+    "semiring.sparse.factorization": ("factor",),
+    "semiring.sparse.least_solution": ("fixed_point",),
+    "semiring.thread_counts": ("get_threads", "set_threads", "threads"),
 }
+_MODULES_BY_NAME = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names}
 
-
-# Modules that are loaded when first read. They are not in __all__: `from semiring import *` would load them all.
+# They are not in __all__: `from semiring import *` would load them all.
 _MODULES = ("blas", "compat", "data", "extend", "jax", "mpi", "plot", "spectral", "testing", "torch")
+_UNLISTED_MODULES = ("algebra", "errors")
 #: Packages that are no attributes before another call loads them, and what to read in their place.
 _INTERNAL = {
     "io": "call semiring.read, semiring.write and semiring.as_network",
     "graphs": "call semiring.condensation",
     "paths": "call semiring.shortest_paths",
     "closures": "call semiring.closure",
+    "linalg": "call semiring.matmul",
     "sparse": "call semiring.factor",
 }
 _NAMED_AFTER_EXTRAS = ("jax", "torch")
@@ -118,24 +110,35 @@ _NAMED_AFTER_EXTRAS = ("jax", "torch")
 if not TYPE_CHECKING:  # a type checker would accept any name
 
     def __getattr__(name: str) -> Any:
-        if name in _MODULES:
+        if name in _MODULES or name in _UNLISTED_MODULES:
             # Without its extra, torch or jax raises `MissingExtraError`, from hasattr too: False would hide the remedy.
             return import_module(f"{__name__}.{name}")
         if name in _INTERNAL:
             raise AttributeError(
                 f"semiring.{name} is not public: {_INTERNAL[name]}", name=name, obj=import_module(__name__)
             )
-        if name not in _LAZY:
+        module = _MODULES_BY_NAME.get(name)
+        # All errors and warnings are attributes of the package. They are not in __all__.
+        if module is None and name.endswith(("Error", "Warning")) and name in _error_names():
+            module = "semiring.errors"
+        if module is None:
             # With name= and obj= the interpreter suggests a near name.
             raise AttributeError(f"module 'semiring' has no attribute {name!r}", name=name, obj=import_module(__name__))
-        value = globals()[name] = getattr(import_module(_LAZY[name]), name)
+        value = globals()[name] = getattr(import_module(module), name)
         return value
 
 
+def _error_names() -> list[str]:
+    names: list[str] = import_module("semiring.errors").__all__
+    return names
+
+
 def __dir__() -> list[str]:
+    from importlib.util import find_spec
+
     # Every listed name can be read, as help() and inspect.getmembers() do.
     modules = [name for name in _MODULES if name not in _NAMED_AFTER_EXTRAS or find_spec(name) is not None]
-    return sorted([*__all__, *errors.__all__, *modules])
+    return sorted([*__all__, *_error_names(), *modules])
 
 
 __all__ = [

@@ -47,7 +47,7 @@ from semiring.linalg.products import matmul
 from semiring.linalg.ranges import demand_range, magnitudes, may_wrap, scanned_magnitude
 from semiring.linalg.sparse_products import has_sparse
 from semiring.namespaces import Array, array_namespace, is_device_array
-from semiring.threads import check_threads
+from semiring.thread_counts import check_threads
 
 __all__ = ["axpy", "dot", "gemm", "gemv", "ger"]
 

@@ -36,8 +36,8 @@ from semiring.errors import DomainError
 from semiring.graphs.strongly_connected import has_compiled_loops
 from semiring.kernels.engine import Engine, make_plan
 from semiring.namespaces import Array
-from semiring.threads import get_threads
-from semiring.threads import threads as thread_count
+from semiring.thread_counts import get_threads
+from semiring.thread_counts import threads as thread_count
 
 if TYPE_CHECKING:
     from semiring.closures.problem import Problem

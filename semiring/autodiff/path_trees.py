@@ -28,7 +28,7 @@ import numpy as np
 from semiring.kernels.cpu.codegen.jit import kernel
 from semiring.kernels.cpu.thread_pool import run_tasks
 from semiring.namespaces import Array, array_namespace
-from semiring.threads import get_threads
+from semiring.thread_counts import get_threads
 
 __all__ = ["sum_by_doubling", "sums_down", "sums_up"]
 

@@ -19,7 +19,7 @@ from semiring.cli.common import Report
 from semiring.errors import DeviceError, SemiringError
 from semiring.kernels import BACKENDS, DEVICE_BACKENDS, get_backend
 from semiring.kernels.code_store import cache_folder, refusal
-from semiring.threads import get_threads
+from semiring.thread_counts import get_threads
 
 __all__ = ["run", "version"]
 

@@ -11,7 +11,7 @@ from semiring.errors import SemiringError
 from semiring.kernels.cpu.codegen.target import host
 from semiring.kernels.machines import cpu_machine, machine_file, write_machine_file
 from semiring.kernels.machines.tuning import Step, tune
-from semiring.threads import get_threads
+from semiring.thread_counts import get_threads
 
 __all__ = ["run"]
 

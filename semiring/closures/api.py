@@ -38,7 +38,7 @@ from semiring.io.inputs import Reading
 from semiring.io.network import semiring_of
 from semiring.kernels.engine import engine_of, make_plan
 from semiring.namespaces import Array, array_namespace, is_device_array
-from semiring.threads import check_threads, get_threads
+from semiring.thread_counts import check_threads, get_threads
 
 __all__ = ["METHODS", "Explanation", "closure", "closure_of_rounded", "closure_with_predecessors"]
 

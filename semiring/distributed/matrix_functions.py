@@ -54,7 +54,7 @@ from semiring.linalg.ranges import demand_range, may_wrap, scanned_magnitude
 from semiring.namespaces import Array, array_namespace
 from semiring.out_of_core.stored_matrix import StoredMatrix, as_stored, is_npy_name
 from semiring.out_of_core.strip_layout import free_memory
-from semiring.threads import check_threads, get_threads
+from semiring.thread_counts import check_threads, get_threads
 
 __all__ = [
     "DistributedMatrix",

@@ -29,7 +29,7 @@ from semiring.errors import VertexError, square_error
 from semiring.graphs.strongly_connected import strong_components_of_sparse
 from semiring.io.inputs import Reading, list_edges, open_graph
 from semiring.io.network import convert_network, network_edges, weighted_edges
-from semiring.threads import check_threads
+from semiring.thread_counts import check_threads
 
 __all__ = ["Condensation", "condensation"]
 

@@ -29,7 +29,7 @@ from semiring.algorithms.views import WORD, has_diverged
 from semiring.arrays.bits import BitMatrix, pack
 from semiring.arrays.parts import pieces, to_host_array
 from semiring.namespaces import Array, array_namespace, is_device_array
-from semiring.threads import get_threads
+from semiring.thread_counts import get_threads
 
 if TYPE_CHECKING:
     from semiring.kernels.contract import GraphKernels

@@ -31,7 +31,7 @@ from semiring.kernels.engine import Engine, make_plan
 from semiring.linalg.product_explanation import is_recording, pause_recording, record_kernel
 from semiring.linalg.ranges import demand_range, magnitudes, may_wrap, scanned_magnitude
 from semiring.namespaces import Array, array_namespace, is_device_array
-from semiring.threads import check_threads, get_threads
+from semiring.thread_counts import check_threads, get_threads
 
 if TYPE_CHECKING:
     from semiring.kernels.contract import Backend, KernelPlan, SequenceKernels, Steps

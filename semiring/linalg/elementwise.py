@@ -27,7 +27,7 @@ from semiring.linalg.ranges import demand_range, magnitudes, may_wrap, scanned_m
 from semiring.linalg.sparse_elementwise import add_sparse, multiply_entries, reduce_sparse
 from semiring.linalg.sparse_products import has_sparse
 from semiring.namespaces import Array, array_namespace, is_device_array
-from semiring.threads import check_threads
+from semiring.thread_counts import check_threads
 
 __all__ = [
     "add",

@@ -20,7 +20,7 @@ from semiring.kernels.engine import Engine, make_plan
 from semiring.linalg.dispatch import multiply_into, multiply_with_witness, overlaps
 from semiring.linalg.product_explanation import record_kernel
 from semiring.namespaces import array_namespace, is_device_array
-from semiring.threads import check_threads, get_threads
+from semiring.thread_counts import check_threads, get_threads
 
 __all__ = ["entrywise", "gemm", "matmul", "matmul_with_witness", "power"]
 

@@ -35,7 +35,7 @@ from semiring.linalg.products import demand_selective, matmul, power
 from semiring.linalg.ranges import may_wrap
 from semiring.linalg.sparse_products import has_sparse
 from semiring.namespaces import Array, array_namespace, is_device_array
-from semiring.threads import check_threads
+from semiring.thread_counts import check_threads
 
 __all__ = ["Chain", "arrange_chain", "check_lengths", "multi_dot", "scan"]
 

@@ -36,7 +36,7 @@ from semiring.io.network import semiring_of
 from semiring.namespaces import is_device_array
 from semiring.paths.result import Paths
 from semiring.paths.selected_sources import SearchResult, SomePaths
-from semiring.threads import check_threads, get_threads
+from semiring.thread_counts import check_threads, get_threads
 
 __all__ = [
     "best_paths",

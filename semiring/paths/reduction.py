@@ -24,7 +24,7 @@ from semiring.errors import ShapeError
 from semiring.graphs.condensation import Condensation
 from semiring.io.inputs import Reading, convert_input, open_graph
 from semiring.linalg import matmul
-from semiring.threads import check_threads
+from semiring.thread_counts import check_threads
 
 __all__ = ["transitive_reduction"]
 

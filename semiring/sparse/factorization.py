@@ -52,7 +52,7 @@ from semiring.sparse.placement import HostPlacement, select_placement
 from semiring.sparse.reductions import Reduction, find_reduction
 from semiring.sparse.symbolic_factor import Analysis, FactorLayout, analyse, widest_level, widest_level_of_core
 from semiring.terminal import announce
-from semiring.threads import check_threads, get_threads
+from semiring.thread_counts import check_threads, get_threads
 
 __all__ = [
     "Factor",

@@ -43,7 +43,7 @@ from semiring.sparse.numeric_factor import PivotError
 from semiring.sparse.path_counts import check_counts, needs_counts
 from semiring.sparse.placement import select_placement
 from semiring.sparse.symbolic_factor import analyse
-from semiring.threads import check_threads, get_threads
+from semiring.thread_counts import check_threads, get_threads
 
 __all__ = ["fixed_point"]
 

@@ -33,7 +33,7 @@ from semiring.io.network import semiring_of
 from semiring.kernels.cpu.elimination import elimination_trees
 from semiring.sparse.edge_inputs import SparseEntries, check_values, edges_of
 from semiring.sparse.symbolic_factor import Pattern
-from semiring.threads import check_threads
+from semiring.thread_counts import check_threads
 
 __all__ = [
     "BOTTLENECKS",

@@ -42,7 +42,7 @@ from semiring.spectral.cycle_means import (
     read_edges,
     zero_mean,
 )
-from semiring.threads import get_threads
+from semiring.thread_counts import get_threads
 
 __all__ = ["Asymptotics", "Eigen", "asymptotics", "eigen"]
 

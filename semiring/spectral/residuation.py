@@ -29,7 +29,7 @@ from semiring.errors import AlgebraError, IntegerOverflowError, ShapeError
 from semiring.kernels.cpu.thread_pool import run_tasks
 from semiring.linalg import matmul
 from semiring.linalg.dispatch import multiply_into
-from semiring.threads import check_threads, get_threads
+from semiring.thread_counts import check_threads, get_threads
 
 __all__ = ["Solution", "residuate", "solve_inequality"]
 

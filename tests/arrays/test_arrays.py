@@ -15,7 +15,7 @@ import scipy.sparse as sp
 import semiring as sr
 from semiring.arrays.operands import as_array, as_matrix, as_output, operands, result_converter
 from semiring.errors import DeviceError, DTypeError, NegativeCycleError, PositiveCycleError, ShapeError
-from semiring.threads import get_threads, set_threads, threads
+from semiring.thread_counts import get_threads, set_threads, threads
 
 INF = np.inf
 
@@ -297,7 +297,7 @@ def test_threads_are_counted_from_one(n, error):
 @pytest.mark.full
 @pytest.mark.parametrize(("value", "expected"), [("3", "3"), ("", "cores"), ("many", "error"), ("0", "error")])
 def test_the_environment_sets_the_default(value, expected):
-    program = "from semiring.threads import get_threads; print(get_threads())"
+    program = "from semiring.thread_counts import get_threads; print(get_threads())"
     environment = {"NUMBA_NUM_THREADS": value, "PATH": "", "PYTHONPATH": ":".join(sys.path)}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
     if expected == "error":

@@ -89,6 +89,32 @@ def test_what_is_used_loads_nothing_heavy(use, absent):
     assert loaded.splitlines()[-1] == "loaded"
 
 
+@pytest.mark.parametrize(
+    ("use", "loaded"),
+    [
+        ("", ""),
+        ("dir(semiring)", "advice errors"),
+        ("semiring.threads", "advice thread_counts"),
+        (
+            "semiring.min_plus",
+            "advice algebra algebra.catalogue algebra.domains algebra.expressions algebra.expressions.nan_conditions "
+            "algebra.expressions.parsing algebra.expressions.tracing algebra.expressions.tree algebra.operations "
+            "algebra.semiring arguments errors namespaces",
+        ),
+    ],
+    ids=["import", "dir", "a function", "a semiring"],
+)
+def test_a_name_loads_its_own_modules_alone(use, loaded):
+    """NumPy itself may be loaded before. The import of the package loads nothing, of the standard library neither."""
+    found = run(
+        "import sys, numpy, numpy.typing; before = set(sys.modules); import semiring\n"
+        "assert set(sys.modules) - before == {'semiring'}, set(sys.modules) - before\n"
+        f"{use}\n"
+        "print(*[name for name in sys.modules if name.startswith('semiring.')])"
+    )
+    assert sorted(found.split()) == [f"semiring.{name}" for name in loaded.split()]
+
+
 def test_every_module_imports_without_the_optional_packages():
     """Every name in ``__all__`` of a module exists too."""
     assert len(MODULES) > 200

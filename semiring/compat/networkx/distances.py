@@ -23,7 +23,7 @@ from semiring.compat.networkx.graph import ConvertedGraph, EdgeWeights, device_f
 from semiring.errors import DTypeError, IntegerOverflowError, NegativeCycleError
 from semiring.kernels.engine import engine_of, make_plan
 from semiring.namespaces import Array
-from semiring.threads import get_threads
+from semiring.thread_counts import get_threads
 
 __all__ = [
     "Distances",
