@@ -19,7 +19,7 @@ __all__ = ["MODULES", "can_run", "convert_from_nx", "convert_to_nx", "should_run
 #: The module of each function in `semiring.compat.networkx`.
 MODULES = {
     **dict.fromkeys(FUNCTIONS, "all_pairs"),
-    **dict.fromkeys(["transitive_closure", "transitive_closure_dag"], "reachable_pairs"),
+    **dict.fromkeys(["transitive_closure", "transitive_closure_dag"], "all_pairs"),
     **dict.fromkeys(
         [
             "average_shortest_path_length",

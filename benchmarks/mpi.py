@@ -44,7 +44,7 @@ from semiring.distributed.closing import close_tiles
 from semiring.distributed.cost_model import row_broadcast_bytes, row_broadcast_seconds, tiles_bytes, tiles_times
 from semiring.distributed.gpu_transports import rank_device, transport_of
 from semiring.distributed.grid import Grid, grid_shape
-from semiring.distributed.launcher import is_under_mpiexec
+from semiring.distributed.mpi_communicator import is_under_mpiexec
 from semiring.distributed.tiled_matrix import distribute_rows, split_rows
 from semiring.distributed.transports import SINGLE_RANK, Groups, HostTransport
 from semiring.kernels import backend_for

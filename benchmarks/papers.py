@@ -49,7 +49,7 @@ from benchmarks.paper_numbers import (
 )
 from semiring.algorithms.rkleene import rkleene
 from semiring.distributed.cost_model import row_broadcast_bytes
-from semiring.distributed.launcher import is_under_mpiexec
+from semiring.distributed.mpi_communicator import is_under_mpiexec
 from semiring.kernels import get_backend
 from semiring.kernels.contract import Capabilities
 from semiring.kernels.cuda.closing.paper_kernels import count_launches

@@ -38,13 +38,16 @@ from semiring.linalg.dispatch import (
     choose_destination,
     choose_encoding,
     demand_products,
+    demand_range,
     encode_operand,
     engine_for,
+    magnitudes,
+    may_wrap,
     scan_operands,
+    scanned_magnitude,
 )
 from semiring.linalg.elementwise import add, multiply, scaled_sum
 from semiring.linalg.products import matmul
-from semiring.linalg.ranges import demand_range, magnitudes, may_wrap, scanned_magnitude
 from semiring.linalg.sparse_products import has_sparse
 from semiring.namespaces import Array, array_namespace, is_device_array
 from semiring.thread_counts import check_threads

@@ -37,8 +37,7 @@ from semiring.distributed.closing import close_tiles
 from semiring.distributed.cost_model import tiles_bytes, tiles_times
 from semiring.distributed.gpu_transports import DeviceTransport, broadcast_by_copies
 from semiring.distributed.grid import Grid
-from semiring.distributed.thread_communicator import run_ranks
-from semiring.distributed.transports import Groups
+from semiring.distributed.transports import Groups, run_ranks
 from semiring.kernels import get_backend
 from semiring.kernels.cuda.entries.entry_passes import relax
 from semiring.kernels.engine import Engine, make_plan

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
-from semiring.arrays.scatter import add_duplicates
+from semiring.arrays.folds import add_duplicates
 from semiring.kernels import backend_for
 from semiring.kernels.contract import KernelPlan, has_operation
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
 from semiring.arguments import as_numbers
+from semiring.arrays.folds import add_duplicates
 from semiring.arrays.memory import demand_memory
-from semiring.arrays.scatter import add_duplicates
 from semiring.arrays.sparse import check_sparse, is_ascending, is_sparse, stored_entries, warn_of_duplicates
 from semiring.errors import DTypeError, ShapeError
 

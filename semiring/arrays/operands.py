@@ -26,9 +26,9 @@ from semiring.algebra.expressions.tree import is_bfloat16, is_floating
 from semiring.arguments import as_dtype, as_numbers, check_flags
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.encoding import convert
+from semiring.arrays.folds import scatter
 from semiring.arrays.labels import frame_values, is_graph, refuse_collection
 from semiring.arrays.memory import demand_memory
-from semiring.arrays.scatter import scatter
 from semiring.arrays.sparse import check_sparse, is_sparse, stored_entries, warn_of_duplicates
 from semiring.arrays.tensors import (
     as_sparse_array,

@@ -80,7 +80,7 @@ class _WarningPrinter:
 
 def _fail(message: str, code: int) -> int:
     from semiring.advice import escape
-    from semiring.distributed.launcher import is_first
+    from semiring.distributed.mpi_communicator import is_first
 
     if not is_first():  # an exit code would make mpiexec end rank 0 before it prints the error
         return 0

@@ -171,7 +171,7 @@ def _runner(command: str) -> object:
 
     def run(arguments: argparse.Namespace) -> int:
         from semiring.cli.common import Report
-        from semiring.distributed.launcher import is_first
+        from semiring.distributed.mpi_communicator import is_first
 
         if command != "closure" and not is_first():  # only closures share their work among processes
             return 0

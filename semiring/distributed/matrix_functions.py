@@ -49,8 +49,14 @@ from semiring.io.atomic import sync_folder
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Facts, KernelPlan
 from semiring.kernels.tolerance import tolerance_for
-from semiring.linalg.dispatch import choose_encoding, encode_operand, engine_for
-from semiring.linalg.ranges import demand_range, may_wrap, scanned_magnitude
+from semiring.linalg.dispatch import (
+    choose_encoding,
+    demand_range,
+    encode_operand,
+    engine_for,
+    may_wrap,
+    scanned_magnitude,
+)
 from semiring.namespaces import Array, array_namespace
 from semiring.out_of_core.stored_matrix import StoredMatrix, as_stored, is_npy_name
 from semiring.out_of_core.strip_layout import free_memory

@@ -1,4 +1,7 @@
-"""Implement the operations of `Ranks` for MPI processes, through mpi4py."""
+"""Implement the operations of `Ranks` for MPI processes, through mpi4py.
+
+The environment tells whether mpiexec started this process as one of several, without an import of mpi4py.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from semiring.advice import quote
 from semiring.errors import MissingExtraError
 from semiring.namespaces import Array
 
-__all__ = ["MpiRanks", "is_cuda_aware", "load_mpi"]
+__all__ = ["MpiRanks", "is_cuda_aware", "is_first", "is_under_mpiexec", "load_mpi"]
 
 
 _PURPOSE = "computing on several ranks"
@@ -107,3 +110,17 @@ class MpiRanks:
         print(f"semiring: error: rank {self.rank} of {self.size}: {text}", file=sys.stderr, flush=True)
         self.comm.Abort(1)
         os._exit(1)  # some MPI libraries return from Abort
+
+
+# The variables of Open MPI, and of MPICH and its derivatives, such as Intel MPI.
+_SIZES, _RANKS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE"), ("OMPI_COMM_WORLD_RANK", "PMI_RANK")
+
+
+def is_under_mpiexec() -> bool:
+    """Return whether mpiexec started several processes."""
+    return any(os.environ.get(name, "").isdecimal() and int(os.environ[name]) > 1 for name in _SIZES)
+
+
+def is_first() -> bool:
+    """Return whether this process has rank 0, or is the only one."""
+    return not is_under_mpiexec() or any(os.environ.get(name) == "0" for name in _RANKS)

@@ -25,8 +25,7 @@ from semiring.arrays.memory import format_bytes
 from semiring.distributed.closing import close_tiles
 from semiring.distributed.gpu_transports import DeviceTransport, broadcast_by_copies
 from semiring.distributed.grid import Grid, Share
-from semiring.distributed.thread_communicator import ThreadRanks, run_ranks
-from semiring.distributed.transports import Groups, agree
+from semiring.distributed.transports import Groups, ThreadRanks, agree, run_ranks
 from semiring.errors import ShapeError, TooLargeError
 from semiring.kernels import get_backend
 from semiring.kernels.contract import KernelPlan, Status

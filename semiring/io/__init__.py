@@ -14,8 +14,7 @@ from __future__ import annotations
 from semiring.io.atomic import atomic_file
 from semiring.io.inputs import as_network
 from semiring.io.network import Network
-from semiring.io.positions import with_positions
-from semiring.io.reading import FORMATS, format_of, read
+from semiring.io.reading import FORMATS, format_of, read, with_positions
 from semiring.io.writing import write, write_vertices
 
 __all__ = [

@@ -34,7 +34,7 @@ from typing import IO, Any, BinaryIO, Protocol, TypeAlias
 import numpy as np
 
 from semiring.advice import advice, option, plain_text, quote
-from semiring.arrays.titles import SOURCES, TARGETS, WEIGHTS, guess_ends, guess_weight, is_row_number_title, unit_of
+from semiring.arrays.labels import SOURCES, TARGETS, WEIGHTS, guess_ends, guess_weight, is_row_number_title, unit_of
 from semiring.errors import FormatError, did_you_mean
 from semiring.io.files import decode_lines
 from semiring.io.network import Edges, direct_edges

@@ -12,11 +12,11 @@ import numpy as np
 
 from semiring.advice import advice, option, quote
 from semiring.arguments import as_numbers
-from semiring.arrays.labels import frame_values
-from semiring.arrays.titles import (
+from semiring.arrays.labels import (
     SOURCES,
     TARGETS,
     choose_weight,
+    frame_values,
     guess_ends,
     holds_truth_values,
     is_row_number_title,

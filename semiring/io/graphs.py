@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semiring.advice import plain_text, quote
-from semiring.arrays.titles import WEIGHTS, choose_weight, is_row_number_title, unit_of
+from semiring.arrays.labels import WEIGHTS, choose_weight, is_row_number_title, unit_of
 from semiring.errors import FormatError
 from semiring.io.edge_tables import ambiguous_weights, is_weight_list, listed_weights, weights_as_array
 from semiring.io.network import Edges

@@ -19,10 +19,10 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import CATALOGUE, as_semiring
 from semiring.algebra.expressions.tree import float_limits, is_half
 from semiring.arguments import as_dtype
+from semiring.arrays.folds import add_duplicates, scatter
 from semiring.arrays.labels import make_frame
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.operands import as_matrix
-from semiring.arrays.scatter import add_duplicates, scatter
 from semiring.arrays.sparse import is_sparse, stored_entries
 from semiring.arrays.vertices import Vertices
 from semiring.errors import (

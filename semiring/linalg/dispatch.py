@@ -1,4 +1,10 @@
-"""Dispatch products of validated arrays to kernels, including batches and the encoding of integers."""
+"""Dispatch products of validated arrays to kernels, including batches and the encoding of integers.
+
+`demand_range` detects results of plus_times that may leave an integer dtype, because NumPy's arithmetic would wrap.
+The scans of the operands bound the results. If the bound is more than the dtype holds, the magnitudes of the terms are
+added up in float64, which costs as much as the product. If these sums do not fit either, the call is refused, although
+terms of both signs might cancel. `semiring.arrays.encoding` handles integers of min_plus and max_plus.
+"""
 
 from __future__ import annotations
 
@@ -25,31 +31,34 @@ from semiring.arrays.encoding import (
     product_encoding,
 )
 from semiring.arrays.memory import new_array
-from semiring.errors import ShapeError
+from semiring.arrays.scans import limits_of
+from semiring.errors import IntegerOverflowError, ShapeError
 from semiring.kernels import backend_for, device_backend
 from semiring.kernels.engine import Engine, make_plan
 from semiring.linalg.product_explanation import is_recording, pause_recording, record_kernel
-from semiring.linalg.ranges import demand_range, magnitudes, may_wrap, scanned_magnitude
 from semiring.namespaces import Array, array_namespace, is_device_array
 from semiring.thread_counts import check_threads, get_threads
 
 if TYPE_CHECKING:
     from semiring.kernels.contract import Backend, KernelPlan, SequenceKernels, Steps
-
 __all__ = [
     "Walker",
     "batch_shape",
     "choose_destination",
     "demand_products",
+    "demand_range",
     "encode_operand",
     "engine_for",
     "has_gradient_kernel",
+    "magnitudes",
     "make_walker",
+    "may_wrap",
     "multiply_into",
     "multiply_with_witness",
     "overlaps",
     "reveals_invalid_entries",
     "scan_operands",
+    "scanned_magnitude",
 ]
 
 
@@ -323,3 +332,33 @@ def _join_dimensions(array: Array, count: int) -> Array:
     as_strided = array_namespace(array).lib.stride_tricks.as_strided
     view: Array = as_strided(array, (prod(batch), *matrix), (last, *array.strides[count:]))
     return view
+
+
+def may_wrap(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
+    """Return whether results of this semiring may leave the dtype without an error."""
+    return dtype.kind == "i" and semiring == plus_times
+
+
+def scanned_magnitude(scan: Scan) -> int:
+    """Return the largest magnitude of the scanned entries; 0 if the scan has no range."""
+    return max((abs(int(end)) for end in (scan.low, scan.high) if end is not None), default=0)
+
+
+def magnitudes(array: Any) -> Any:
+    """Return the magnitudes of the entries in float64."""
+    return array_namespace(array).abs(array.astype(np.float64))
+
+
+def demand_range(dtype: np.dtype[Any], bound: int, compute_sums: Callable[[], Array], result_name: str) -> None:
+    """Raise `IntegerOverflowError` if both ``bound`` and the greatest of the sums leave the dtype."""
+    limit = limits_of(dtype).max
+    if bound <= limit:
+        return
+    greatest = float(compute_sums().max())
+    margin = 1e-9 if greatest > 2**53 else 0.0  # exceeds the rounding of any sum whose terms fit memory
+    if greatest * (1 + margin) > limit:
+        raise IntegerOverflowError(
+            f"{result_name} may leave {dtype}: the sizes of its terms add up to {greatest:.6g}. Use "
+            f"{'float64' if dtype.itemsize == 8 else 'int64 or float64'}. With check=False they are computed modulo "
+            f"2^{8 * dtype.itemsize}, as NumPy does"
+        )

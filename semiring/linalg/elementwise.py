@@ -23,7 +23,7 @@ from semiring.arrays.scans import limits_of
 from semiring.arrays.sparse import is_sparse
 from semiring.errors import ShapeError
 from semiring.linalg import packed
-from semiring.linalg.ranges import demand_range, magnitudes, may_wrap, scanned_magnitude
+from semiring.linalg.dispatch import demand_range, magnitudes, may_wrap, scanned_magnitude
 from semiring.linalg.sparse_elementwise import add_sparse, multiply_entries, reduce_sparse
 from semiring.linalg.sparse_products import has_sparse
 from semiring.namespaces import Array, array_namespace, is_device_array

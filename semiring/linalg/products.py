@@ -20,6 +20,7 @@ from semiring.linalg import packed
 from semiring.linalg.dispatch import (
     batch_shape,
     choose_destination,
+    may_wrap,
     multiply_into,
     multiply_with_witness,
     reveals_invalid_entries,
@@ -27,7 +28,6 @@ from semiring.linalg.dispatch import (
 )
 from semiring.linalg.elementwise import identity
 from semiring.linalg.product_explanation import ProductExplanation, record_product
-from semiring.linalg.ranges import may_wrap
 from semiring.linalg.sparse_products import has_sparse, multiply_sparse, sparse_identity
 from semiring.namespaces import Array, array_namespace, is_device_array
 

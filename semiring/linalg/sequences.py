@@ -28,11 +28,10 @@ from semiring.arrays.memory import new_array
 from semiring.arrays.operands import operands, result_converter, run_on_operand_device
 from semiring.errors import DTypeError, ShapeError
 from semiring.kernels.contract import Steps
-from semiring.linalg.dispatch import Walker, make_walker, scan_operands
+from semiring.linalg.dispatch import Walker, make_walker, may_wrap, scan_operands
 from semiring.linalg.elementwise import identity, multiply
 from semiring.linalg.product_explanation import ProductExplanation, record_product
 from semiring.linalg.products import demand_selective, matmul, power
-from semiring.linalg.ranges import may_wrap
 from semiring.linalg.sparse_products import has_sparse
 from semiring.namespaces import Array, array_namespace, is_device_array
 from semiring.thread_counts import check_threads

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from semiring.algebra import Semiring
 from semiring.arrays.compressed import Rows, as_sparse, row_numbers, sort_order
 from semiring.arrays.encoding import round_to_dtype, to_compute_dtype
-from semiring.arrays.scatter import add_duplicates
+from semiring.arrays.folds import add_duplicates
 from semiring.errors import ShapeError
-from semiring.linalg.ranges import demand_range, magnitudes, may_wrap, scanned_magnitude
+from semiring.linalg.dispatch import demand_range, magnitudes, may_wrap, scanned_magnitude
 from semiring.linalg.sparse_products import read_sparse_operands
 
 __all__ = ["add_sparse", "multiply_entries", "reduce_sparse"]

@@ -22,9 +22,17 @@ from semiring.arrays.tensors import is_sparse_tensor
 from semiring.errors import AlgebraError, DeviceError, DomainError, DTypeError, ShapeError, inner_size_error
 from semiring.kernels import get_backend
 from semiring.kernels.contract import CompressedRows, SparseKernels, count_pairs
-from semiring.linalg.dispatch import batch_shape, choose_encoding, encode_operand, engine_for, scan_operands
+from semiring.linalg.dispatch import (
+    batch_shape,
+    choose_encoding,
+    demand_range,
+    encode_operand,
+    engine_for,
+    may_wrap,
+    scan_operands,
+    scanned_magnitude,
+)
 from semiring.linalg.product_explanation import is_recording, pause_recording, record_kernel
-from semiring.linalg.ranges import demand_range, may_wrap, scanned_magnitude
 from semiring.namespaces import Array, is_device_array
 
 __all__ = ["has_sparse", "multiply_sparse", "read_sparse_operands", "sparse_identity"]

@@ -13,10 +13,10 @@ from semiring.algebra import Semiring
 from semiring.arguments import as_dtype
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.encoding import check_entries, convert
+from semiring.arrays.folds import add_duplicates
 from semiring.arrays.labels import may_name_vertices, require_square
 from semiring.arrays.operands import as_host_operand, as_matrix, common_dtype
 from semiring.arrays.scans import Scan, refuse_unbounded
-from semiring.arrays.scatter import add_duplicates
 from semiring.arrays.sparse import is_ascending, is_sparse, stored_entries, warn_of_duplicates
 from semiring.arrays.zero_conventions import warn_of_other_zeros
 from semiring.errors import DomainError, DTypeError, TooLargeError, square_error

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
 from typing import Any, Literal, overload
@@ -21,7 +22,7 @@ from semiring.algebra.expressions.tree import float_limits, is_floating, is_half
 from semiring.algorithms.stars import divergence_error, warn_of_diverging_sum
 from semiring.arguments import check_flags, require_integer
 from semiring.arrays.encoding import check_entries, decode, encode, has_inner_zero, next_wider_integer, round_to_dtype
-from semiring.arrays.memory import demand_memory
+from semiring.arrays.memory import demand_memory, format_bytes
 from semiring.arrays.operands import as_array, as_host_operand, as_output
 from semiring.arrays.parts import to_host_array
 from semiring.arrays.scans import Scan, limits_of
@@ -42,11 +43,8 @@ from semiring.kernels.engine import make_plan
 from semiring.namespaces import is_device_array
 from semiring.out_of_core.stored_matrix import is_npy_name
 from semiring.sparse.edge_inputs import SparseEntries, check_values, edges_of
-from semiring.sparse.exact_weights import ExactPotentials
-from semiring.sparse.factor_explanation import FactorExplanation
-from semiring.sparse.factor_paths import OpenFactor
-from semiring.sparse.mixed_signs import find_potentials, raise_for_negative_cycle
-from semiring.sparse.numeric_factor import FactorNumbers, PivotError, update_factor_numbers
+from semiring.sparse.mixed_signs import ExactPotentials, find_potentials, raise_for_negative_cycle
+from semiring.sparse.numeric_factor import FactorNumbers, OpenFactor, PivotError, update_factor_numbers
 from semiring.sparse.path_counts import check_counts, needs_counts
 from semiring.sparse.placement import HostPlacement, select_placement
 from semiring.sparse.reductions import Reduction, find_reduction
@@ -56,6 +54,7 @@ from semiring.thread_counts import check_threads, get_threads
 
 __all__ = [
     "Factor",
+    "FactorExplanation",
     "align_labels",
     "as_columns",
     "choose_work_dtype",
@@ -63,6 +62,7 @@ __all__ = [
     "factor",
     "largest_magnitude",
 ]
+
 
 Array = NDArray[Any]
 
@@ -1083,3 +1083,81 @@ def choose_work_dtype(semiring: Semiring, dtype: np.dtype[Any], n: int, largest:
         f"paths of {n} edges of weights up to {largest} may exceed half the range of int64, in which {semiring.name} "
         "computes in: use float64, which holds every sum, rounded"
     )
+
+
+@dataclass(frozen=True)
+class FactorExplanation:
+    """How `factor` eliminated a matrix. ``str`` returns a summary of five or six lines.
+
+    The parameters are also its attributes.
+
+    Parameters
+    ----------
+    semiring : str
+        The name of the semiring.
+    n, edges : int
+        The numbers of vertices and of edges.
+    dtype : numpy.dtype
+        The dtype of the matrix.
+    ordering : str
+        The name of the method that computed the elimination order.
+    symmetric : bool
+        Whether the factor has one triangle, because A equals its transpose and ⊗ commutes.
+    nnz : int
+        The number of entries of the factor.
+    supernodes : int
+        The number of groups of vertices that are eliminated together.
+    largest_front : int
+        The number of rows of the largest dense front.
+    operations : int
+        The number of pairs of one ⊗ and one ⊕ in the elimination.
+    memory : int
+        The bytes of the factor and of its structure.
+    work_dtype : numpy.dtype
+        The dtype in which the factor is computed and stored.
+    potentials : {"", "float64", "exact"}
+        The arithmetic of the potentials under which weights of both signs are eliminated. It is empty without
+        potentials.
+    threads : int
+        The number of threads on a CPU.
+    device : str
+        ``"cpu"`` or ``"cuda"``.
+    """
+
+    semiring: str
+    n: int
+    edges: int
+    dtype: np.dtype[Any]
+    ordering: str
+    symmetric: bool
+    nnz: int
+    supernodes: int
+    largest_front: int
+    operations: int
+    memory: int
+    work_dtype: np.dtype[Any]
+    potentials: str
+    threads: int
+    device: str
+
+    @property
+    def fill(self) -> float:
+        """The entries of the factor for each edge of the matrix, 0 without edges."""
+        return self.nnz / self.edges if self.edges else 0.0
+
+    def __str__(self) -> str:
+        threads = f" with {self.threads} thread{'s' * (self.threads > 1)}" if self.device == "cpu" else ""
+        triangles = "one triangle, because A is symmetric" if self.symmetric else "two triangles"
+        potentials = [f"  weights  of both signs, under {self.potentials} potentials"] if self.potentials else []
+        groups = f"{self.supernodes:,} supernode{'s' * (self.supernodes != 1)}"
+        rows = f"{self.largest_front:,} row{'s' * (self.largest_front != 1)}"
+        return "\n".join(
+            [
+                f"factor of {self.n:,} vertices and {self.edges:,} edges in {self.semiring}, {self.dtype}",
+                f"  order    {self.ordering.replace('_', ' ')}, {groups}, the largest front has {rows}",
+                f"  fill     {self.nnz:,} entries, {self.fill:.2g} for each edge, in {triangles}",
+                *potentials,
+                f"  method   elimination in {self.work_dtype}, on {self.device}{threads}",
+                f"  cost     {self.operations:,} pairs of ⊗ and ⊕, {format_bytes(self.memory)}",
+            ]
+        )

@@ -1,10 +1,10 @@
 """Provide the test tools of this library for tests of your own semirings and algorithms.
 
 * `semiring.testing.graphs`: weight matrices, random with an exact number of edges, or structured around a trap;
-* `semiring.testing.strategies`: Hypothesis strategies (extra ``testing``) of semirings, elements and matrices;
+* `semiring.testing.strategies`: Hypothesis strategies (extra ``testing``) of semirings, elements and matrices, and
+  semirings with properties that the catalogue does not have;
 * `semiring.testing.laws`: the laws of elements, products and closures, for your semiring and your functions;
-* `semiring.testing.checkers`: checks of products, closures, distances, paths and predecessors;
-* `semiring.testing.examples`: semirings with properties that the catalogue does not have.
+* `semiring.testing.checkers`: checks of products, closures, distances, paths and predecessors.
 
 >>> import semiring as sr
 >>> from semiring.testing import check_law, check_shortest_paths, uniform_graph
@@ -27,7 +27,6 @@ from semiring.testing.checkers import (
     check_reachability,
     check_shortest_paths,
 )
-from semiring.testing.examples import EXAMPLES
 from semiring.testing.graphs import (
     cycle_graph,
     dag,
@@ -48,6 +47,7 @@ from semiring.testing.laws import (
     matrix_laws_of,
 )
 from semiring.testing.strategies import (
+    EXAMPLES,
     LAYOUTS,
     closable_matrices,
     elements,

@@ -1,11 +1,16 @@
 """Define Hypothesis strategies of semirings, of their elements with extreme values, and of matrices in any order.
 
+`EXAMPLES` are semirings outside the catalogue, with operands that do not commute, branches, or an unusual zero. Run
+your own code on them too. A product that swaps its operands, or a backend that recognizes the catalogue by name, passes
+on every semiring of the catalogue and fails on these.
+
 Hypothesis is imported when a strategy is made. `MissingExtraError` names the extra that installs it.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,14 +19,25 @@ from semiring.advice import quote
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import CATALOGUE, as_semiring
 from semiring.algebra.expressions.tree import is_floating
+from semiring.algebra.semiring import semiring_with_claims
 from semiring.arguments import as_dtype, require_integer
 from semiring.errors import DomainError, MissingExtraError
-from semiring.testing.examples import EXAMPLES
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
-
-__all__ = ["LAYOUTS", "closable_matrices", "elements", "exact_elements", "in_layout", "matrices", "semirings"]
+__all__ = [
+    "EXAMPLES",
+    "LAYOUTS",
+    "capped_min_plus",
+    "closable_matrices",
+    "elements",
+    "exact_elements",
+    "in_layout",
+    "matrices",
+    "relations",
+    "reliability",
+    "semirings",
+]
 
 
 def _hypothesis() -> Any:
@@ -40,7 +56,7 @@ def semirings(*, dtype: Any = None, examples: bool = True, **properties: bool) -
     dtype : dtype, str or None
         A dtype on which the semirings must be defined.
     examples : bool
-        Whether the strategy draws the semirings of `semiring.testing.examples` too, and not the catalogue alone.
+        Whether the strategy draws the semirings of `semiring.testing.strategies` too, and not the catalogue alone.
     **properties : bool
         Properties that the semirings must have or lack, such as ``idempotent=True`` or ``commutative=False``.
 
@@ -384,3 +400,47 @@ def _corners(semiring: Semiring, dtype: np.dtype[Any]) -> list[Any]:
     typed = [dtype.type(value) for value in values]
     zero = semiring.zero_for(dtype)
     return [value for value in typed if bool(semiring.domain.contains(value)) or value == zero]
+
+
+#: Relations on two elements, as four bits: bit 2·i + j says that i is related to j. ⊕ is the union, ⊗ the composition.
+relations: Semiring = semiring_with_claims(
+    "relations",
+    "x | y",
+    "where((x & 1) != 0, y & 3, 0)"  # 0 → 0, then from 0
+    " | where((x & 2) != 0, where((y & 4) != 0, 1, 0) | where((y & 8) != 0, 2, 0), 0)"  # 0 → 1, then from 1
+    " | where((x & 4) != 0, where((y & 1) != 0, 4, 0) | where((y & 2) != 0, 8, 0), 0)"  # 1 → 0, then from 0
+    " | where((x & 8) != 0, y & 12, 0)",  # 1 → 1, then from 1
+    0,
+    9,
+    "x | 9",
+    (0, 15),
+    dtypes=("uint8", "int16", "int32", "int64"),
+    claims={"idempotent": True, "selective": False, "commutative": False, "absorptive": False},
+    description="composition of relations on two elements: the order of the operands matters",
+)
+
+#: Shortest paths no longer than 100: the zero is neither 0 nor ∞.
+capped_min_plus: Semiring = semiring_with_claims(
+    "capped_min_plus",
+    "where(x < y, x, y)",
+    "where(x + y < 100, x + y, 100)",
+    100,
+    0,
+    domain=(0, 100),
+    claims={"idempotent": True, "selective": True, "commutative": True, "absorptive": True},
+    description="shortest paths shorter than 100; 100 is no path",
+)
+
+#: The most reliable path, with probabilities.
+reliability: Semiring = semiring_with_claims(
+    "reliability",
+    "max(x, y)",
+    "x * y",
+    0,
+    1,
+    domain=(0, 1),
+    claims={"idempotent": True, "selective": True, "commutative": True, "absorptive": True},
+    description="the greatest product of probabilities",
+)
+
+EXAMPLES: Mapping[str, Semiring] = {semiring.name: semiring for semiring in (relations, capped_min_plus, reliability)}

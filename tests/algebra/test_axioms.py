@@ -20,13 +20,12 @@ from tiers import full, quick
 import semiring as sr
 from semiring.algebra.expressions import parse
 from semiring.algebra.verify import AXIOMS, PROPERTIES, AxiomReport, Verdict, check_axioms, derive_property
-from semiring.algebra.verify.case_splits import Cases
+from semiring.algebra.verify.case_splits import Cases, find_point, is_infeasible, simplest_between
 from semiring.algebra.verify.extended_reals import DecimalNumbers, ExactNumbers
-from semiring.algebra.verify.feasibility import find_point, is_infeasible, simplest_between
 from semiring.algebra.verify.intervals import ScalarAlgebra, prove
 from semiring.algebra.verify.polynomials import Polynomial, UndecidedError
 from semiring.errors import AlgebraError, DTypeError, SemiringError, UnknownNameError
-from semiring.testing.examples import EXAMPLES
+from semiring.testing.strategies import EXAMPLES
 
 INF = math.inf
 XYZ = ("x", "y", "z")

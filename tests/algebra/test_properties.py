@@ -1,6 +1,6 @@
 """Test properties of the public functions, drawn by Hypothesis over every semiring, dtype and memory order.
 
-The catalogue and the semirings of `semiring.testing.examples`, among them one whose ⊗ does not commute. Entries are
+The catalogue and the semirings of `semiring.testing.strategies`, among them one whose ⊗ does not commute. Entries are
 such that nothing rounds (except in log_plus), so equality is exact.
 """
 

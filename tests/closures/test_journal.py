@@ -24,8 +24,7 @@ import semiring as sr
 from semiring.closures.distributed_closures import close_file
 from semiring.closures.problem import Options
 from semiring.closures.request import Request
-from semiring.distributed.thread_communicator import run_ranks
-from semiring.distributed.transports import StoppedError
+from semiring.distributed.transports import StoppedError, run_ranks
 from semiring.errors import DivergenceError, DomainError, NegativeCycleError, SemiringError, StorageError
 from semiring.out_of_core import journal as journals
 from semiring.out_of_core import strip_layout as layouts

@@ -357,4 +357,4 @@ def test_no_source_of_machine_code_is_forgotten():
     found = set(sources.find_sources([cubins.__name__]))
     for name in ("gemm", "k_reductions", "lower", "shared_memory", "specification", "tiles"):
         assert f"semiring.kernels.cuda.product.{name}" in found
-    assert {f"semiring.algebra.expressions.{name}" for name in ("parsing", "tracing", "tree")} <= found
+    assert {f"semiring.algebra.expressions.{name}" for name in ("tracing", "tree")} <= found

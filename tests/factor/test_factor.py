@@ -15,7 +15,7 @@ from tiers import full, quick
 
 import semiring as sr
 from semiring.sparse import symbolic_factor as analysis_module
-from semiring.sparse.ordering import ORDERINGS
+from semiring.sparse.symbolic_factor import ORDERINGS
 
 #: 2 × 2 matrices of truths in four bits: a ⊗ that does not commute.
 MATRICES = sr.Semiring(

@@ -10,7 +10,7 @@ from test_factor import CASES, agree, grid, random_matrix
 
 import semiring as sr
 from semiring.errors import DivergenceError, ShapeError, VertexError
-from semiring.sparse import pair_entries as pairs_module
+from semiring.sparse import placement as pairs_module
 
 
 @pytest.fixture(params=["from the ends", "from the roots"])

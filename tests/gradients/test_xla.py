@@ -9,7 +9,7 @@ jax = pytest.importorskip("jax", reason="semiring.jax needs JAX: pip install '.[
 
 import semiring as sr  # noqa: E402
 import semiring.jax as differentiable  # noqa: E402
-from semiring.autodiff import forward, xla  # noqa: E402
+from semiring.autodiff import primitives, xla  # noqa: E402
 
 pytestmark = pytest.mark.full
 
@@ -29,7 +29,9 @@ def test_every_dtype_keeps_its_bits(rng, dtype):
     A = (rng.random((3, 4, 5)) * 2).astype(dtype)
     name = "boolean" if dtype == "bool" else "max_min"
     out = jax.ShapeDtypeStruct((3, 4, 4), A.dtype)
-    found = jax.jit(lambda A, B: xla.call(forward.product, out, (A, B), sr.CATALOGUE[name], True))(A, A.swapaxes(1, 2))
+    found = jax.jit(lambda A, B: xla.call(primitives.product, out, (A, B), sr.CATALOGUE[name], True))(
+        A, A.swapaxes(1, 2)
+    )
     np.testing.assert_array_equal(found, sr.matmul(A, A.swapaxes(1, 2), name))
 
 

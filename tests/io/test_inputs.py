@@ -21,7 +21,7 @@ import rustworkx as rx
 from scipy.sparse import coo_array
 
 import semiring as sr
-from semiring.arrays.scatter import scatter
+from semiring.arrays.folds import scatter
 from semiring.errors import (
     AlgebraError,
     DivergenceError,

@@ -14,7 +14,7 @@ import pytest
 from scipy import sparse
 
 import semiring as sr
-from semiring.testing.examples import relations
+from semiring.testing.strategies import relations
 
 INF = np.inf
 

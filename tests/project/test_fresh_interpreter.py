@@ -98,8 +98,8 @@ def test_what_is_used_loads_nothing_heavy(use, absent):
         (
             "semiring.min_plus",
             "advice algebra algebra.catalogue algebra.domains algebra.expressions algebra.expressions.nan_conditions "
-            "algebra.expressions.parsing algebra.expressions.tracing algebra.expressions.tree algebra.operations "
-            "algebra.semiring arguments errors namespaces",
+            "algebra.expressions.tracing algebra.expressions.tree algebra.operations algebra.semiring arguments errors "
+            "namespaces",
         ),
     ],
     ids=["import", "dir", "a function", "a semiring"],

@@ -27,7 +27,7 @@ import semiring as sr
 from semiring.closures.explain import Explanation
 from semiring.linalg.contraction.plans import ContractionPlan
 from semiring.linalg.product_explanation import ProductExplanation
-from semiring.sparse.factor_explanation import FactorExplanation
+from semiring.sparse.factorization import FactorExplanation
 from semiring.sparse.factorization import Factor
 
 A = np.zeros((3, 3))

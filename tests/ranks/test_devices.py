@@ -16,8 +16,7 @@ from semiring.algorithms import schedule
 from semiring.arrays.device import device_numbers, single_device
 from semiring.distributed import gpu_transports as device
 from semiring.distributed import several_gpus
-from semiring.distributed.thread_communicator import run_ranks
-from semiring.distributed.transports import HostTransport
+from semiring.distributed.transports import HostTransport, run_ranks
 from semiring.errors import AlgebraError, DivergenceError, TooLargeError
 from semiring.kernels import get_backend
 from semiring.out_of_core.buffer_pools import HostBufferPool

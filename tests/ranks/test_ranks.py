@@ -23,9 +23,8 @@ from semiring.distributed.closing import close_tiles, multiply_tiles
 from semiring.distributed.cost_model import row_broadcast_seconds, tiles_bytes, tiles_times
 from semiring.distributed.grid import Grid, Share, grid_shape
 from semiring.distributed.mpi_communicator import is_cuda_aware
-from semiring.distributed.thread_communicator import run_ranks
 from semiring.distributed.tiled_matrix import TiledMatrix, collect_rows, split_rows
-from semiring.distributed.transports import Groups, HostTransport, StoppedError, agree
+from semiring.distributed.transports import Groups, HostTransport, StoppedError, agree, run_ranks
 from semiring.errors import AlgebraError, DivergenceError, DomainError, IntegerOverflowError, NegativeCycleError
 from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan

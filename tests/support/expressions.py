@@ -33,7 +33,7 @@ def _compose(x: Any, y: Any) -> Any:
     return result
 
 
-#: A semiring whose ⊗ does not commute: `semiring.testing.examples.relations`.
+#: A semiring whose ⊗ does not commute: `semiring.testing.strategies.relations`.
 RELATIONS = Oracle(lambda x, y: x | y, _compose, lambda dtype: dtype.type(0), lambda dtype: dtype.type(9), True, False)
 
 

@@ -12,9 +12,8 @@ from semiring.closures.distributed_closures import close_distributed
 from semiring.closures.problem import Options
 from semiring.closures.request import Request
 from semiring.distributed.grid import Grid, grid_shape
-from semiring.distributed.thread_communicator import run_ranks
 from semiring.distributed.tiled_matrix import TiledMatrix, collect_rows, distribute_rows, split_rows
-from semiring.distributed.transports import Groups, HostTransport
+from semiring.distributed.transports import Groups, HostTransport, run_ranks
 
 METHOD = "blocked_floyd_warshall"
 

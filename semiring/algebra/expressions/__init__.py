@@ -12,7 +12,6 @@ logically on truths.
 On every backend ``min`` and ``max`` return the other argument if one argument is NaN.
 """
 
-from semiring.algebra.expressions.parsing import parse
 from semiring.algebra.expressions.tracing import (
     Traced,
     absolute,
@@ -23,6 +22,7 @@ from semiring.algebra.expressions.tracing import (
     log1p,
     maximum,
     minimum,
+    parse,
     sqrt,
     trace,
     where,

@@ -22,10 +22,9 @@ from semiring.linalg.contraction.notation import Notation, label_number, read_no
 from semiring.linalg.contraction.orders import ContractionOrder, find_order
 from semiring.linalg.contraction.plans import ContractionPlan, ContractionProblem, Layout, plan_contraction
 from semiring.linalg.contraction.steps import Choice, Choices, contract, contract_blocks, prepare_terms
-from semiring.linalg.dispatch import multiply_into, reveals_invalid_entries, scan_operands
+from semiring.linalg.dispatch import may_wrap, multiply_into, reveals_invalid_entries, scan_operands
 from semiring.linalg.elementwise import add, is_sum_of_numpy, multiply, reduce
 from semiring.linalg.products import demand_selective, matmul
-from semiring.linalg.ranges import may_wrap
 from semiring.linalg.sparse_products import has_sparse
 from semiring.namespaces import Array, array_namespace, is_device_array
 
