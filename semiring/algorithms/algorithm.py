@@ -7,8 +7,10 @@ define a subclass of `Algorithm`, or a function ``close(engine, A)`` as a `Metho
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 from semiring.advice import option
@@ -20,11 +22,13 @@ from semiring.namespaces import Array
 if TYPE_CHECKING:
     from semiring.closures.problem import Problem
 
-__all__ = ["AUTO", "Algorithm", "Circumstances", "Method", "Storage", "check_backend"]
+__all__ = ["AUTO", "Algorithm", "Circumstances", "Method", "MethodOptions", "Storage", "bind_options", "check_backend"]
 
 AUTO = "auto"  # the name by which a caller leaves the choice of an algorithm to the library
 
 Storage: TypeAlias = Literal["elements", "bits"]
+
+MethodOptions: TypeAlias = tuple[tuple[str, Any], ...]  # validated options of one method, in the order of their names
 
 _STORAGES: tuple[Storage, ...] = ("elements", "bits")
 _DEVICES = ("cpu", "cuda")
@@ -34,6 +38,7 @@ class Circumstances(NamedTuple):
     """What excludes an algorithm before any entry is read: options, and the form of the operand."""
 
     method: str  # the name that the caller gave, or "auto"
+    method_options: MethodOptions  # the options of that method
     is_structural: bool  # whether that method needs a structure of the graph
     structure: frozenset[str]  # the uses of the structure of the graph that the caller allows
     axes: int  # 2 for a matrix, 3 for a stack
@@ -84,6 +89,9 @@ class Algorithm:
         The operations of `Capabilities` that the backend must provide, by name.
     recorded : bool
         Whether its kernels depend on the plan and on n alone, so that a device may record and repeat them.
+    options : mapping of str to collection
+        The options of the method for ``method_options=``: for each name the values, a tuple or a range. `run` finds
+        the caller's options in ``p.options.method_options``.
     fallbacks : dict of str to str
         The method that a caller who named this one gets, by the reason against this one.
     source, reference : str
@@ -112,6 +120,7 @@ class Algorithm:
     reads_edges: ClassVar[bool] = False
     recorded: bool = False
     needs: tuple[str, ...] = ()
+    options: Mapping[str, Collection[Any]] = MappingProxyType({})
     fallbacks: ClassVar[dict[str, str]] = {}
     source: str = ""
     reference: str = ""
@@ -312,6 +321,9 @@ class Method(Algorithm):
         entries of D are not read. The caller then need not copy a matrix that must not change.
     needs : tuple of str
         The operations of `Capabilities` that the backend must provide, by name.
+    options : mapping of str to collection
+        The options for ``method_options=``: for each name the values, a tuple or a range. ``close`` receives those of
+        a call as keyword arguments, and has the defaults.
     pairs : callable or None
         ``pairs(n, width)``: the most pairs it reports for n rows of ``width`` entries. None: n³.
     source, reference, semirings, dtypes, devices, complexity : str
@@ -329,6 +341,7 @@ class Method(Algorithm):
     recorded: bool = False
     apart: bool = field(default=False, repr=False)
     needs: tuple[str, ...] = ()
+    options: Mapping[str, Collection[Any]] = field(default_factory=dict, compare=False, repr=False)
     pairs: Callable[[int, int], int] | None = field(default=None, repr=False)
     source: str = field(default="", compare=False, repr=False)
     reference: str = field(default="", compare=False, repr=False)
@@ -352,6 +365,11 @@ class Method(Algorithm):
         self._check("devices", has_names, f"a tuple of {', '.join(map(repr, _DEVICES))}")
         valid = isinstance(self.needs, tuple) and all(each in OPERATIONS for each in self.needs)
         self._check("needs", valid, "a tuple of optional operations of the kernel contract, such as 'close'")
+        valid = isinstance(self.options, Mapping) and all(
+            isinstance(name, str) and isinstance(values, tuple | range) and values
+            for name, values in self.options.items()
+        )
+        self._check("options", valid, "a dict of the name of each option to a tuple or range of its values")
         self._check("pairs", self.pairs is None or callable(self.pairs), "a function pairs(n, width), or None for n³")
 
     def _check(self, trait: str, valid: object, remedy: str) -> None:
@@ -405,6 +423,12 @@ class Method(Algorithm):
                 f"the method {self.name!r} returned a {type(result).__name__}, and a method closes A in place: write "
                 "the result to A, as by A[...] = result"
             )
+
+
+@lru_cache(maxsize=256)
+def bind_options(method: Method, options: MethodOptions) -> Method:
+    """Return a method with options of a call; one object serves all calls, because a device records its runs."""
+    return replace(method, close=partial(method.close, **dict(options)))
 
 
 def check_backend(a: Algorithm, backend: Backend, rivals: Callable[[str], list[str]]) -> None:

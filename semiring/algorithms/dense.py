@@ -37,12 +37,20 @@ _LUND = "arXiv:1001.4108"
 _GAIOSO = "doi:10.5753/wscad.2013.16769"
 
 
-def _paper_method(name: str, close: Callable[..., object], source: str, launches: str, reference: str = "") -> Method:
+_THREADS: Any = {"threads": (128, 32, 64, 256, 512, 1024)}
+_FLAG = False, True
+_ROWS = range(32, 1 << 20, 32)
+
+
+def _paper_method(
+    name: str, close: Callable[..., object], source: str, launches: str, reference: str = "", **options: Any
+) -> Method:
     """Return the method of a paper's kernel on a GPU."""
     return Method(
         name,
         close,
         needs=("close_as",),
+        options=options,
         source=source,
         reference=reference,
         semirings=_UNIT_STAR,
@@ -58,6 +66,7 @@ DENSE_METHODS = (
         rkleene,
         storages=_STORAGES,
         recorded=True,
+        options={"leaf": _ROWS},
         source="D'Alberto and Nicolau 2007; Buluç, Gilbert and Budak 2010, figure 3",
         complexity="n³ pairs in place, nearly all in products",
     ),
@@ -66,6 +75,7 @@ DENSE_METHODS = (
         blocked_floyd_warshall,
         storages=_STORAGES,
         recorded=True,
+        options={"width": _ROWS},
         source="Venkataraman, Sahni and Mukhopadhyaya 2003; Katz and Kider 2008",
         complexity="n³ pairs in place, in products of blocks of pivots",
     ),
@@ -97,7 +107,10 @@ DENSE_METHODS = (
         *("harish_narayanan", harish_narayanan, "Harish and Narayanan 2007, a thread for each cell"),
         *("n launches", _HARISH),
     ),
-    _paper_method("katz_kider", katz_kider, "Katz and Kider 2008, three phases of 32 × 32 tiles", "3 ⌈n/32⌉ launches"),
+    _paper_method(
+        *("katz_kider", katz_kider, "Katz and Kider 2008, three phases of 32 × 32 tiles", "3 ⌈n/32⌉ launches"),
+        constants=_FLAG,
+    ),
     _paper_method(
         *("lund_smith_unrolled", lund_smith.lund_smith_unrolled, "Lund and Smith 2010, section 4"),
         *("3 ⌈n/32⌉ launches", _LUND),
@@ -109,9 +122,16 @@ DENSE_METHODS = (
     _paper_method(
         *("lund_smith", lund_smith.lund_smith, "Lund and Smith 2010, sections 4.2 and 4.3, figures 4 to 6"),
         *("3 ⌈n/32⌉ + 2 launches, and a copy of the matrix", _LUND),
+        slice=(4, 8, 16, 32),
+        asynchronous=_FLAG,
+        wide=_FLAG,
+        paired=_FLAG,
+        reread=_FLAG,
     ),
     _paper_method(
-        *("gaioso", gaioso, "Gaioso and others 2013, algorithm 3, figures 4 to 6", "2 ⌈n/32⌉ launches", _GAIOSO)
+        *("gaioso", gaioso, "Gaioso and others 2013, algorithm 3, figures 4 to 6", "2 ⌈n/32⌉ launches", _GAIOSO),
+        threads=(1024, 256),
+        blocks=range(1, 33),
     ),
     _paper_method(
         *("buluc_iterative", buluc.buluc_iterative, "Buluç, Gilbert and Budak 2010, figure 2, rank-one updates"),
@@ -124,8 +144,10 @@ DENSE_METHODS = (
         source="Buluç, Gilbert and Budak 2010, figure 3, with plain products",
         complexity="n³ pairs in O(n/64) plain products",
     ),
-    _paper_method("bertoldi_cuda_shared", bertoldi.bertoldi_cuda_shared, "Bertoldi, algorithm 4", "n launches"),
-    _paper_method("bertoldi_cuda", bertoldi.bertoldi_cuda, "Bertoldi, algorithm 5", "n launches"),
+    _paper_method(
+        *("bertoldi_cuda_shared", bertoldi.bertoldi_cuda_shared, "Bertoldi, algorithm 4", "n launches"), **_THREADS
+    ),
+    _paper_method("bertoldi_cuda", bertoldi.bertoldi_cuda, "Bertoldi, algorithm 5", "n launches", **_THREADS),
     Method(
         "bertoldi_openmp",
         bertoldi.bertoldi_openmp,

@@ -12,12 +12,15 @@ that is registered already.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from semiring.algorithms.algorithm import AUTO, Algorithm, Method, check_backend
+import numpy as np
+
+from semiring.advice import quote
+from semiring.algorithms.algorithm import AUTO, Algorithm, Method, MethodOptions, bind_options, check_backend
 from semiring.algorithms.breadth_first_search import BreadthFirstSearch
 from semiring.algorithms.components import Components, ComponentsUnderPotentials, ExactPotentials
 from semiring.algorithms.dense import DENSE_METHODS, Dense
@@ -41,6 +44,7 @@ __all__ = [
     "MethodNames",
     "candidates_in_order",
     "check_method",
+    "check_method_options",
     "is_structural",
     "matrix_methods",
     "may_choose",
@@ -108,7 +112,8 @@ def register_method(name: str, method: Algorithm | Callable[..., object], **trai
         path" of integers, stacks, A⁺ and predecessors. The method may raise `AlgebraError` for a semiring that it does
         not close.
     **traits : object
-        For a function those of `Method`: ``storages``, ``recorded``, ``apart``, ``needs``, ``pairs``, ``devices``.
+        For a function those of `Method`: ``storages``, ``recorded``, ``apart``, ``needs``, ``options``, ``pairs``,
+        ``devices``.
 
     Returns
     -------
@@ -156,23 +161,60 @@ def unregister_method(name: str) -> None:
     notify()
 
 
-def method_named(name: str) -> Algorithm:
-    """Return the algorithm with this name.
+def method_named(name: str, options: MethodOptions = ()) -> Algorithm:
+    """Return the algorithm with this name; a `Method` with these options, which it receives when it runs.
 
     Raises `UnknownNameError`, which lists the valid names, and `MethodError` where an entry point cannot be imported or
     is no method.
     """
-    entry = _methods.get(name)
-    return _load_method(name) if entry is None else entry
+    method = _methods.get(name) or _load_method(name)
+    return bind_options(method, options) if options and isinstance(method, Method) else method
 
 
-def candidates_in_order(name: str) -> list[Algorithm]:
-    """Return the algorithms that may close a problem of a caller who named a method, or "auto".
+def check_method_options(name: str, given: Mapping[str, Any] | None) -> MethodOptions:
+    """Return the validated ``method_options=`` of the method with this name.
+
+    Raises `TypeError` for anything but a mapping, `MethodError` for options without a method that has some,
+    `UnknownNameError` for another option, and `ValueError` for another value.
+    """
+    if given is None:
+        return ()
+    if not isinstance(given, Mapping):
+        raise TypeError(f"method_options is {quote(given)}: give a dict, such as {{'threads': 256}}")
+    valid = method_named(name).options if name != AUTO and name in METHODS else {}
+    if given and not valid:
+        named = {method.name: ", ".join(method.options) for method in _methods.values() if method.options}
+        described = "; ".join(f"{method} ({options})" for method, options in named.items())
+        raise MethodError(
+            f"method={name!r} has no options, and method_options names some: leave them out, or name a "
+            f"method that has options: {described}"
+        )
+    for option in given:
+        if option not in valid:
+            raise UnknownNameError(f"option of {name}", option, valid)
+    return tuple((option, _check_value(name, option, given[option], valid[option])) for option in sorted(given))
+
+
+def _check_value(name: str, option: str, value: Any, values: Collection[Any]) -> Any:
+    """Return the value of an option, as one of its valid values. Raises `ValueError` for another value."""
+    own = value.item() if isinstance(value, np.generic) else value
+    if isinstance(own, bool | int | str) and own in values and type(own) is type(next(iter(values))):
+        return own
+    if isinstance(values, range):
+        step = f" in steps of {values.step}" if values.step != 1 else ""
+        described = f"an integer from {values[0]:,} to {values[-1]:,}{step}"
+    else:
+        described = " or ".join(map(repr, values))
+    raise ValueError(f"the option {option!r} of {name} is {quote(value)}: give {described}")
+
+
+def candidates_in_order(name: str, options: MethodOptions = ()) -> list[Algorithm]:
+    """Return the algorithms that may close a problem of a caller who named a method with options, or "auto".
 
     The named method comes first. `Algorithm.reason_by_options` excludes others.
     """
     registered = [each for each in _methods.values() if not isinstance(each, Method) and each not in _BUILT_IN]
-    named = [] if name == AUTO else [method_named(name)]
+    named = [] if name == AUTO else [method_named(name, options)]
     return [*named, *(each for each in (*registered, *ALGORITHMS) if each not in named)]
 
 

@@ -150,6 +150,6 @@ class ReportingEngine(Engine):
         super().close(A, start)
         self._count(A.shape[0], A.shape[0], A.shape[1])
 
-    def close_as(self, name: str, A: Array) -> None:
-        super().close_as(name, A)
+    def close_as(self, name: str, A: Array, **options: Any) -> None:
+        super().close_as(name, A, **options)
         self._count(A.shape[0], A.shape[0], A.shape[1])

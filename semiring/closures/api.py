@@ -17,7 +17,7 @@ from semiring import profiling
 from semiring.advice import quote
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import adds_products, as_semiring, min_plus, path_counts
-from semiring.algorithms.methods import METHODS, matrix_methods, methods_by_device, takes_edges
+from semiring.algorithms.methods import METHODS, check_method_options, matrix_methods, methods_by_device, takes_edges
 from semiring.algorithms.predecessors import PredecessorSearch
 from semiring.algorithms.progress import Progress, as_progress
 from semiring.algorithms.stars import check_star
@@ -49,6 +49,7 @@ class _ClosureOptions(TypedDict, total=False):
     """The options of every overload of `closure`, in addition to A, the semiring and ``explain``."""
 
     method: str
+    method_options: Mapping[str, Any] | None
     reflexive: bool
     out: Any
     progress: Progress | bool | None
@@ -101,6 +102,7 @@ def closure(
     semiring: Semiring | str | None = None,
     *,
     method: str = "auto",
+    method_options: Mapping[str, Any] | None = None,
     reflexive: bool = True,
     out: Any = None,
     progress: Progress | bool | None = None,
@@ -137,6 +139,9 @@ def closure(
         One of `METHODS`, or a method of your own (`semiring.extend.register_method`). ``"auto"`` chooses by size,
         sparsity and semiring. ``explain`` prints the choice and the reason. The algorithms of papers are there for
         comparison. The error for an unknown name, or for a method of another device, lists the methods for this device.
+    method_options : dict, optional
+        Options of the named method, such as ``{"threads": 256}`` for ``"gaioso"``. The error for an unknown option or
+        value lists the valid ones, and the error for a method without options lists the methods that have some.
     reflexive : bool, default True
         Whether the empty path counts: A*, or A⁺, whose diagonal holds only cycles.
     out : array, shape (..., n, n), or str, optional
@@ -225,8 +230,10 @@ def closure(
     AlgebraError
         For a semiring without a star, or one whose laws are refuted (`RoundingWarning` if only rounding breaks them).
         For a method whose conditions the semiring or the graph does not meet.
+    MethodError, ValueError
+        For ``method_options`` of a method without options, and for another value of an option.
     UnknownNameError
-        For an unknown semiring, method or rule of ``structure``.
+        For an unknown semiring, method, option of the method, or rule of ``structure``.
     DeviceError
         If there is no such GPU, or if ``out`` is in another memory than A.
     TooLargeError
@@ -258,11 +265,11 @@ def closure(
     semiring, (one, several) = semiring_of(A, semiring), _split_device(device)
     if several and getattr(A, "ndim", 2) > 2:
         shared = {"method": method, "reflexive": reflexive, "check": check, "threads": threads, "structure": structure}
-        shared |= {"directed": directed, "compute_dtype": compute_dtype}
+        shared |= {"directed": directed, "compute_dtype": compute_dtype, "method_options": method_options}
         return _close_stack_by_gpus(several, A, out, explain, semiring=semiring, **shared)
     if getattr(getattr(A, "dtype", None), "kind", "i") == "i":
         semiring = _count_paths(A, as_semiring(semiring), Reading(weight, directed, columns))
-    options = _make_options(semiring, method, threads, check, structure, several, compute_dtype)
+    options = _make_options(semiring, method, threads, check, structure, several, compute_dtype, method_options)
     progress = as_progress(progress)
     rare = device, memory, journal, weight, directed, columns
     plain = not explain and not profiling.active and rare.count(None) == len(rare)
@@ -371,17 +378,19 @@ def _make_options(
     structure: Any,
     devices: Any,
     compute_dtype: Any = None,
+    method_options: Mapping[str, Any] | None = None,
 ) -> Options:
     """Return the validated options of a call; ``devices``: the GPUs that close it together, without its structure.
 
-    Raises `UnknownNameError` for a method or a rule, and `DTypeError` for a dtype of the arithmetic.
+    Raises `UnknownNameError` for a method, its options or a rule, and `DTypeError` for a dtype of the arithmetic.
     """
     algebra, allowed = as_semiring(semiring), select_rules(structure)
     if method != "auto" and method not in METHODS:
         raise UnknownNameError("closure method", method, METHODS, methods_by_device(METHODS))
     count = get_threads() if threads is None else check_threads(threads)
     structures = frozenset() if devices else allowed
-    return Options(algebra, method, count, bool(check), structures, _parse_compute_dtype(compute_dtype))
+    own, dtype = check_method_options(method, method_options), _parse_compute_dtype(compute_dtype)
+    return Options(algebra, method, count, bool(check), structures, dtype, own)
 
 
 def _parse_compute_dtype(name: Any) -> np.dtype[Any] | None:
@@ -459,6 +468,7 @@ def closure_with_predecessors(
     threads: int | None = None,
     progress: Progress | bool | None = None,
     method: str = "auto",
+    method_options: Mapping[str, Any] | None = None,
     structure: bool | str | Iterable[str] = True,
     device: Any = None,
     rounded_to: Any = None,
@@ -478,7 +488,7 @@ def closure_with_predecessors(
         names = matrix_methods()
         raise UnknownNameError("closure method with predecessors", method, names, methods_by_device(names))
     inspection, several = PredecessorSearch(), _split_device(device)[1]
-    options = _make_options(semiring, method, threads, check, structure, several)
+    options = _make_options(semiring, method, threads, check, structure, several, None, method_options)
     plain = progress is None and rounded_to is None and explanation is None and not several and not profiling.active
     if plain and _is_plain(A, None, options) and (D := close_plainly(A, options)) is not None:
         inspection.find(engine_of(make_plan(min_plus, D.dtype, nonnegative=True, threads=options.threads), D), D, A)

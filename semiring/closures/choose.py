@@ -171,7 +171,7 @@ def _forget_candidates() -> None:
 @lru_cache(maxsize=1024)
 def _candidates(c: Circumstances) -> tuple[tuple[Algorithm, ...], tuple[Answer, ...]]:
     """Return the candidates that the circumstances allow, and the answers of the others."""
-    reasons = [(a, a.reason_by_options(c)) for a in candidates_in_order(c.method)]
+    reasons = [(a, a.reason_by_options(c)) for a in candidates_in_order(c.method, c.method_options)]
     allowed = tuple(a for a, why in reasons if why is None)
     return allowed, tuple(Answer("algorithm", a.name, why) for a, why in reasons if why is not None)
 
@@ -229,7 +229,7 @@ def _choose_instead(p: Problem, origin: Problem, answers: list[Answer]) -> Choic
         )
     p.note(f"{why}: closed by {option('method', fallback)}")
     operand = facts.A if facts.storage == "sparse" else facts.operand
-    options = facts.options._replace(method=fallback)
+    options = facts.options._replace(method=fallback, method_options=())
     return replace(choose(p.with_facts(facts.of(operand, options))), origin=origin)
 
 

@@ -171,6 +171,7 @@ class Explanation:
         if origin.place:  # of equal parts the first is explained
             return
         self.answers += [answer._replace(depth=origin.depth) for answer in choice.answers]
+        self.note(", ".join(f"{name}={value}" for name, value in origin.options.method_options))
         self.note(choice.algorithm.describe(p))
         if not self.encodings and choice.algorithm.is_encoded:
             self.encodings = _reading(p)

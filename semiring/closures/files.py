@@ -189,7 +189,7 @@ def _workspace_bytes(request: Request) -> int:
 
 
 def _check_method(request: Request) -> None:
-    method = request.options.method
+    method, options = request.options.method, request.options.method_options
     if request.devices:
         raise DeviceError(
             "several GPUs close a matrix in memory, and this one does not fit, or has a journal: name one GPU, "
@@ -197,6 +197,8 @@ def _check_method(request: Request) -> None:
         )
     if method not in ("auto", BLOCKED):
         raise AlgebraError(f"{method} closes a matrix in memory, and this one does not fit: use {BLOCKED}")
+    if options:
+        raise StorageError("method_options are for a matrix in memory, and this one does not fit: leave them out")
     if request.reading.directed is False:
         raise StorageError(
             f"{option('directed', False)} is for a matrix in memory, and this one does not fit: add its transpose first"

@@ -17,10 +17,10 @@ import numpy as np
 from semiring import profiling
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import min_plus
-from semiring.algorithms.algorithm import Circumstances
+from semiring.algorithms.algorithm import AUTO, Circumstances, Method, MethodOptions
 from semiring.algorithms.dense import dense_method_of
 from semiring.algorithms.johnson import SparseGraph, graph_potentials, sparse_graph
-from semiring.algorithms.methods import is_structural
+from semiring.algorithms.methods import is_structural, method_named
 from semiring.algorithms.potentials.exact_arithmetic import ExactComponentPotentials
 from semiring.algorithms.potentials.reweighting import choose_potentials, potentials_by_sweeps
 from semiring.algorithms.potentials.scales import cycle_weights, may_gain, scales
@@ -74,6 +74,7 @@ class Options(NamedTuple):
     check: bool = True
     structure: frozenset[str] = frozenset()  # the uses of the structure of the graph that the caller allows
     compute_dtype: Any = None  # the dtype of the arithmetic that the caller requested; None: the library chooses
+    method_options: MethodOptions = ()  # the options of the named method
 
 
 class Strips(NamedTuple):
@@ -479,6 +480,12 @@ class Facts:
         return factors
 
 
+def named_method(options: Options) -> Method | None:
+    """Return the `Method` for dense matrices that the caller named, with its options, or None."""
+    method = None if options.method == AUTO else method_named(options.method, options.method_options)
+    return method if isinstance(method, Method) else None
+
+
 @lru_cache(maxsize=1024)
 def _unchanged(dtype: np.dtype[Any], none: Any, is_packed: bool, is_transposed: bool) -> EncodedMatrix:
     """Return the encoding that reads entries unchanged. It holds no entries, so one serves all arrays of a dtype."""
@@ -594,9 +601,9 @@ class Problem:
         It is closed by the method for dense matrices of this problem. ``fields``: those of `Problem`.
         """
         allowed = self.options.structure & {"undirected"} if self.options.method == "auto" else frozenset()
-        options = self.options._replace(method="auto", structure=allowed)
+        options = self.options._replace(method="auto", method_options=(), structure=allowed)
         facts = self.facts.of(view, options, semiring=self.semiring, is_transposed=False, **known)
-        method = self.dense_method or dense_method_of(self)
+        method = self.dense_method or named_method(self.options) or dense_method_of(self)
         inherited = {"explanation": self.explanation, "depth": self.depth + 1, "dense_method": method}
         return Problem(facts, **{**inherited, "structure_is_known": "structure" in known, **fields})
 
@@ -661,9 +668,10 @@ class Problem:
     @property
     def circumstances(self) -> Circumstances:
         """What excludes algorithms before any entry is read."""
-        facts, (_, method, _, _, structure, _) = self.facts, self.facts.options
+        facts, (_, method, _, _, structure, _, method_options) = self.facts, self.facts.options
         return Circumstances(
             method=method,
+            method_options=method_options,
             is_structural=method != "auto" and is_structural(method),
             structure=structure,
             axes=2 if len(facts.shape) == 2 else 3,

@@ -241,11 +241,12 @@ class ClosureKernels(Protocol):
         """Return the names of the methods for which `close_as` has kernels."""
         return ()
 
-    def close_as(self, plan: KernelPlan, A: Any, name: str) -> None:
+    def close_as(self, plan: KernelPlan, A: Any, name: str, **options: Any) -> None:
         """Compute A ← A* in place by the kernel of a paper.
 
-        ``name`` is the name of its method. A (n, n) may have any strides. A pivot without a star is reported as by
-        `Backend.close_block`. Raises `AlgebraError` for a semiring that the kernel does not close.
+        ``name`` is the name of its method, and ``options`` are those of the method. A (n, n) may have any strides. A
+        pivot without a star is reported as by `Backend.close_block`. Raises `AlgebraError` for a semiring that the
+        kernel does not close.
         """
         raise _missing_operation()
 

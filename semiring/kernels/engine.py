@@ -221,17 +221,17 @@ class Engine:
         self.plan.status.first_vertex = start
         closures.close(self.plan, A, has_concurrent_work=self._has_concurrent_work)
 
-    def close_as(self, name: str, A: Array) -> None:
+    def close_as(self, name: str, A: Array, **options: Any) -> None:
         """Compute A ← A* by the kernel of a paper.
 
-        ``name`` is the name of its method. Raises `DeviceError` if the backend has no such kernel, and `AlgebraError`
-        if it does not close the semiring.
+        ``name`` is the name of its method, and ``options`` are those of the method. Raises `DeviceError` if the backend
+        has no such kernel, and `AlgebraError` if it does not close the semiring.
         """
         closures = self.capabilities.closures
         if closures is None or name not in closures.paper_names():
             raise missing_operations(name, ["close_as"], self.backend)
         self.plan.status.first_vertex = 0
-        closures.close_as(self.plan, A, name)
+        closures.close_as(self.plan, A, name, **options)
 
     def with_backend(self, backend: Backend) -> Engine:
         """Return an engine with the same plan and panel, and the kernels of another backend."""

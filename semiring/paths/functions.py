@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import wraps
 from inspect import Parameter, signature
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypedDict, Unpack, cast, overload
@@ -13,6 +13,7 @@ import numpy as np
 from semiring.advice import fewer_paths_advice, quote
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring, boolean, max_min, max_plus, max_times, min_plus
+from semiring.algorithms.methods import check_method_options
 from semiring.algorithms.progress import Progress, as_progress
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.device import single_device
@@ -63,6 +64,7 @@ class PathOptions(TypedDict, total=False):
     names: Iterable[Hashable] | None
     predecessors: bool
     method: str
+    method_options: Mapping[str, Any] | None
     progress: Progress | bool | None
     check: bool
     threads: int | None
@@ -111,6 +113,7 @@ def best_paths(
     names: Iterable[Hashable] | None = None,
     predecessors: bool = True,
     method: str = "auto",
+    method_options: Mapping[str, Any] | None = None,
     progress: Progress | bool | None = None,
     check: bool = True,
     threads: int | None = None,
@@ -152,6 +155,8 @@ def best_paths(
         As in `semiring.closure`. With sources, targets or a limit, it may also be ``"factor"``, and ``"johnson"`` is
         Dijkstra's algorithm in every semiring in which it is correct. The ``explanation`` of the result has the choice
         and the reason.
+    method_options : dict, optional
+        Options of the named method, as in `semiring.closure`.
     progress : callable or bool, optional
         True draws a bar, and a function is called as ``progress(done, total)``, as in `semiring.closure`.
     check : bool, default True
@@ -217,9 +222,14 @@ def best_paths(
         names=None if names is None else ordered_names(names),
         predecessors=predecessors,
         device=device,
-        options={"method": method, "progress": progress, "check": check, "threads": threads, "structure": structure},
+        options={
+            **{"method": method, "progress": progress, "check": check, "threads": threads, "structure": structure},
+            "method_options": method_options,
+        },
         explain=explain,
     )
+    if method_options:
+        check_method_options(method, method_options)
     if limit is not None:
         _check_limit(limit)
     if sources is None and targets is None and limit is None:
@@ -398,7 +408,7 @@ def shortest_paths(A: Any, **options: Any) -> Any:
         How edges are read, as in `best_paths`.
     names, predecessors : optional
         The names of the vertices, and whether to find all paths now, as in `best_paths`.
-    method, progress, check, threads, device, structure, explain : optional
+    method, method_options, progress, check, threads, device, structure, explain : optional
         How the paths are computed, as in `best_paths`.
 
     Returns
@@ -439,7 +449,7 @@ def longest_paths(A: Any, **options: Any) -> Any:
         How edges are read, as in `best_paths`.
     names, predecessors : optional
         The names of the vertices, and whether to find all paths now, as in `best_paths`.
-    method, progress, check, threads, device, structure, explain : optional
+    method, method_options, progress, check, threads, device, structure, explain : optional
         How the paths are computed, as in `best_paths`.
 
     Returns
@@ -476,7 +486,7 @@ def widest_paths(A: Any, **options: Any) -> Any:
         How edges are read, as in `best_paths`.
     names, predecessors : optional
         The names of the vertices, and whether to find all paths now, as in `best_paths`.
-    method, progress, check, threads, device, structure, explain : optional
+    method, method_options, progress, check, threads, device, structure, explain : optional
         How the paths are computed, as in `best_paths`.
 
     Returns
@@ -515,7 +525,7 @@ def most_reliable_paths(A: Any, **options: Any) -> Any:
         How edges are read, as in `best_paths`.
     names, predecessors : optional
         The names of the vertices, and whether to find all paths now, as in `best_paths`.
-    method, progress, check, threads, device, structure, explain : optional
+    method, method_options, progress, check, threads, device, structure, explain : optional
         How the paths are computed, as in `best_paths`.
 
     Returns
@@ -576,7 +586,7 @@ def transitive_closure(A: Any, *, reflexive: bool = True, predecessors: bool | N
         How edges are read, as in `best_paths`.
     names : iterable of hashable, optional
         n different names of the vertices, in their order.
-    method, progress, check, threads, device, structure, explain : optional
+    method, method_options, progress, check, threads, device, structure, explain : optional
         How the closure is computed, as in `best_paths`.
 
     Returns

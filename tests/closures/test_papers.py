@@ -9,13 +9,14 @@ from matrices import matrix
 
 import semiring as sr
 from semiring.algorithms.methods import METHODS, method_named, methods_for
-from semiring.errors import AlgebraError, DeviceError, UnknownNameError
+from semiring.errors import AlgebraError, DeviceError, MethodError, UnknownNameError
 from semiring.kernels.definition import has_unit_star
 
 ON_GPU = [
     *("harish_narayanan", "katz_kider", "lund_smith_unrolled", "lund_smith_registers", "lund_smith", "gaioso"),
     *("buluc_iterative", "bertoldi_cuda_shared", "bertoldi_cuda"),
 ]
+INF = np.inf
 ON_CPU = ["bertoldi_openmp", "bertoldi_openmp_static"]
 ON_BOTH = ["rkleene_plain", "row_broadcast"]
 
@@ -47,6 +48,49 @@ def test_an_error_lists_the_methods_for_this_device():
     for name in (*ON_GPU, "staged"):
         with pytest.raises(DeviceError, match=f"{name} runs on a GPU, .* pass device='cuda', or use one of {here}$"):
             sr.closure([[0.0]], method=name)
+
+
+def test_options_of_a_method(rng):
+    """Options reach the method by name, also for its parts; any other option, value or method is an error."""
+    A, given = 3 + rng.random((70, 70)), []
+    A[:40, 40:], A[3, 4], A[4, 3] = INF, 9, -2  # two components, with potentials for each
+
+    def close(engine, A, depth=1):
+        given.append((depth, len(A)))
+        engine.close_block(A, 0)
+
+    sr.extend.register_method("mine", close, options={"depth": range(1, 9), "order": ("up", "down")})
+    try:
+        found, said = sr.closure(A, method="mine", method_options={"depth": np.int64(7)}, explain=True)
+        np.testing.assert_allclose(found, sr.closure(A))
+        assert {depth for depth, _ in given} == {7}
+        assert len(given) == 2
+        assert "depth=7" in str(said)
+        given.clear()
+        sr.shortest_paths(np.stack([A, A])[0], method="mine", method_options={"depth": 3})
+        sr.closure(np.abs(A), method="mine")
+        assert given[-1] == (1, 70)
+        assert {depth for depth, _ in given[:-1]} == {3}
+        with pytest.raises(UnknownNameError, match=r"option of mine.*depth, order"):
+            sr.closure(A, method="mine", method_options={"dept": 7})
+        for value in (0, 9, True, 1.0, "up", None, [1]):
+            with pytest.raises(ValueError, match=r"'depth' of mine is .*: give an integer from 1 to 8$"):
+                sr.closure(A, method="mine", method_options={"depth": value})
+    finally:
+        sr.extend.unregister_method("mine")
+    with pytest.raises(ValueError, match="'threads' of gaioso is 512: give 1024 or 256"):
+        sr.closure(A, method="gaioso", method_options={"threads": 512})
+    with pytest.raises(DeviceError, match="gaioso runs on a GPU"):
+        sr.closure(A, method="gaioso", method_options={"threads": 256})
+    for method in ("auto", "dense", "squaring", "johnson"):
+        with pytest.raises(MethodError, match=rf"method='{method}' has no options, .*gaioso \(threads, blocks\)"):
+            sr.closure(A, method=method, method_options={"threads": 256})
+    with pytest.raises(MethodError, match="has no options"):
+        sr.shortest_paths(A, method="factor", sources=[0], method_options={"threads": 256})
+    with pytest.raises(TypeError, match="method_options is 'threads'"):
+        sr.closure(A, method="gaioso", method_options="threads")
+    narrow = sr.closure(A, method="blocked_floyd_warshall", method_options={"width": 32})
+    np.testing.assert_allclose(narrow, sr.closure(A, method="rkleene", method_options={"leaf": 32}))
 
 
 @pytest.mark.parametrize("method", [*ON_CPU, *ON_BOTH])

@@ -8,7 +8,7 @@ import pytest
 from matrices import matrix
 
 import semiring as sr
-from semiring.algorithms.methods import methods_for
+from semiring.algorithms.methods import method_named, methods_for
 from semiring.cli import main
 from semiring.errors import AlgebraError, DeviceError, DivergenceError, UnknownNameError
 from semiring.kernels.cuda.closing.paper_kernels import METHODS
@@ -33,6 +33,27 @@ def test_closures(method, name, dtype, rng):
             found = sr.closure(A, name, method=method, device="cuda", reflexive=reflexive)
             assert isinstance(found, np.ndarray)
             np.testing.assert_array_equal(found, oracles.closure(A, name, reflexive=reflexive), f"n = {n}")
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        *(
+            (name, {option: value})
+            for name in METHODS
+            for option, v in method_named(name).options.items()
+            for value in v
+        ),
+        ("lund_smith", {"slice": 16, "asynchronous": True, "wide": True, "paired": True}),
+        *(("gaioso", {"threads": 256, "blocks": blocks}) for blocks in (1, 3)),
+    ],
+)
+def test_options(method, options, rng):
+    """Every value of every option gives the same closure."""
+    A = matrix(rng, 257, "min_plus", "float32", density=0.1)
+    found, said = sr.closure(A, method=method, method_options=options, device="cuda", explain=True)
+    np.testing.assert_array_equal(found, oracles.closure(A, "min_plus"))
+    assert ", ".join(f"{name}={value}" for name, value in sorted(options.items())) in said.reasons
 
 
 @pytest.mark.parametrize("method", EVERY)

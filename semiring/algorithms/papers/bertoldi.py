@@ -71,24 +71,26 @@ def bertoldi_openmp_static(engine: Engine, A: Array) -> None:
     engine.close_as("bertoldi_openmp_static", A)
 
 
-def bertoldi_cuda_shared(engine: Engine, A: Array) -> None:
+def bertoldi_cuda_shared(engine: Engine, A: Array, **options: int) -> None:
     """Close A in place, A ← A*, by thread blocks one row high that read A[i, k] into shared memory.
+
+    The option ``threads`` is the number of threads of a block (table 5).
 
     Raises `DeviceError` where the backend has no such kernel, `AlgebraError` for other semirings and packed bits.
 
     Explained and measured in ``docs/papers.md``, section "Bertoldi".
     """
-    engine.close_as("bertoldi_cuda_shared", A)
+    engine.close_as("bertoldi_cuda_shared", A, **options)
 
 
-def bertoldi_cuda(engine: Engine, A: Array) -> None:
+def bertoldi_cuda(engine: Engine, A: Array, **options: int) -> None:
     """Close A in place, A ← A*, by thread blocks one row high in which every thread reads A[i, k].
 
-    Raises the same errors as `bertoldi_cuda_shared`.
+    It has the options and raises the errors of `bertoldi_cuda_shared`.
 
     Explained and measured in ``docs/papers.md``, section "Bertoldi".
     """
-    engine.close_as("bertoldi_cuda", A)
+    engine.close_as("bertoldi_cuda", A, **options)
 
 
 def row_broadcast(engine: Engine, A: Array) -> None:

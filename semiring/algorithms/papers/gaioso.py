@@ -9,9 +9,8 @@ Cost: n³ pairs in 2 ⌈n/32⌉ launches. Workspace: one tile, and a padded copy
 
 Deviations: all copies start from the same unclosed tile, and one block stores the closed tile in the workspace until
 the second phase. In the paper that block writes the tile while other blocks may still read it, and a float tile that is
-closed twice differs by rounding. The library adds the variant ``gaioso_256`` of
-`semiring.kernels.cuda.closing.paper_kernels`, which has 256 threads of four entries, in registers in the second
-phase.
+closed twice differs by rounding. With the option ``threads=256``, which the library adds, a block has 256 threads of
+four entries, in registers in the second phase.
 
 The method does not close packed bits, nor semirings whose ⊕ is not idempotent or whose star is not 1̄.
 
@@ -26,11 +25,13 @@ from semiring.namespaces import Array
 __all__ = ["gaioso"]
 
 
-def gaioso(engine: Engine, A: Array) -> None:
+def gaioso(engine: Engine, A: Array, **options: int) -> None:
     """Close A in place, A ← A*, by two launches for each 32 pivots.
+
+    Options: ``threads`` of a block, 1024 or 256, and ``blocks`` of the first phase on each multiprocessor.
 
     Raises `DeviceError` where the backend has no such kernel, `AlgebraError` for other semirings and packed bits.
 
     Explained and measured in ``docs/papers.md``, section "Gaioso and others".
     """
-    engine.close_as("gaioso", A)
+    engine.close_as("gaioso", A, **options)

@@ -9,10 +9,9 @@ Cost: n³ pairs in 3 ⌈n/32⌉ launches; each entry is read and written n/32 ti
 where 32 does not divide n.
 
 Deviations: a thread computes four entries. The code of the authors is not available. So the kernel has the usual form
-of its time: the side of a tile is an argument, and each entry costs a division and a remainder. The variant
-``katz_kider_constants`` of `semiring.kernels.cuda.closing.paper_kernels` has a constant side and is otherwise the
-same. Use the faster variant as the baseline. In the figure of Lund and Smith loops run to n/s inclusive, and over the
-tiles of earlier phases. Here they do neither.
+of its time: the side of a tile is an argument, and each entry costs a division and a remainder. With the option
+``constants`` the side is a constant. Use the faster variant as the baseline. In the figure of Lund and Smith loops run
+to n/s inclusive, and over the tiles of earlier phases. Here they do neither.
 
 The method does not close packed bits, nor semirings whose ⊕ is not idempotent or whose star is not 1̄.
 
@@ -27,11 +26,13 @@ from semiring.namespaces import Array
 __all__ = ["katz_kider"]
 
 
-def katz_kider(engine: Engine, A: Array) -> None:
+def katz_kider(engine: Engine, A: Array, **options: int) -> None:
     """Close A in place, A ← A*, by three launches for each 32 pivots.
+
+    The option ``constants`` makes the side of a tile a constant.
 
     Raises `DeviceError` where the backend has no such kernel, `AlgebraError` for other semirings and packed bits.
 
     Explained and measured in ``docs/papers.md``, section "Lund and Smith".
     """
-    engine.close_as("katz_kider", A)
+    engine.close_as("katz_kider", A, **options)

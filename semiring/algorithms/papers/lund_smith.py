@@ -15,13 +15,13 @@ Deviations: figure 2 of the paper runs its loops to n/s inclusive, and over the 
 neither. The first two phases, of which the paper says little, are the same in all three methods. `staged` is the
 library's successor of these methods.
 
-The machine code of the variants ``lund_smith_…`` of `semiring.kernels.cuda.closing.paper_kernels` was compared for
-sm_90a. Counts are for a pair in float32 min-plus. Staged load as first compiled here (``lund_smith_reread``) read
-shared memory 1.1 times and took one minimum. It had 128 registers, so that a multiprocessor held a quarter of its
-threads. `lund_smith` reads the rows that two tiles share once, with 0.6 reads and 48 registers. The unrolled kernel has
-0.5 reads and 0.5 minima, because the compiler merges two pivots into one 3-input minimum. ``_paired`` merges pivots in
-staged load. ``_wide`` reads four elements at a time (0.1 reads). ``_slices`` and ``_async`` have fewer barriers, and
-``_all`` combines these changes.
+The machine code of the options of `lund_smith` was compared for sm_90a. Counts are for a pair in float32 min-plus.
+Staged load as first compiled here (``reread``) read shared memory 1.1 times and took one minimum. It had 128 registers,
+so that a multiprocessor held a quarter of its threads. `lund_smith` reads the rows that two tiles share once, with 0.6
+reads and 48 registers. The unrolled kernel has 0.5 reads and 0.5 minima, because the compiler merges two pivots into
+one 3-input minimum. ``paired`` merges pivots in staged load. ``wide`` reads four elements at a time (0.1 reads).
+``slice=16`` and ``asynchronous`` have fewer barriers. The table of variants has all four together as
+``lund_smith_all``.
 
 The methods do not close packed bits, nor semirings whose ⊕ is not idempotent or whose star is not 1̄.
 
@@ -54,11 +54,12 @@ def lund_smith_registers(engine: Engine, A: Array) -> None:
     engine.close_as("lund_smith_registers", A)
 
 
-def lund_smith(engine: Engine, A: Array) -> None:
+def lund_smith(engine: Engine, A: Array, **options: int) -> None:
     """Close A in place, A ← A*, by staged load: tiles in registers, panels in slices, cyclic order.
 
-    Raises the same errors as `lund_smith_unrolled`.
+    The options ``slice`` (pivots), ``asynchronous``, ``wide``, ``paired`` and ``reread`` are those of the machine code
+    above. Raises the same errors as `lund_smith_unrolled`.
 
     Explained and measured in ``docs/papers.md``, section "Lund and Smith".
     """
-    engine.close_as("lund_smith", A)
+    engine.close_as("lund_smith", A, **options)

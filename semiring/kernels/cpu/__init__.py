@@ -202,7 +202,7 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels, S
     def paper_names(self) -> tuple[str, ...]:
         return tuple(_DYNAMIC)
 
-    def close_as(self, plan: KernelPlan, A: Array, name: str) -> None:
+    def close_as(self, plan: KernelPlan, A: Array, name: str, **options: Any) -> None:
         if plan.storage == "bits":
             raise AlgebraError(f"{name} takes elements, not packed bits: use rkleene")
         if not A.size:

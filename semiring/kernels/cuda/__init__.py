@@ -265,8 +265,8 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
     def paper_names(self) -> tuple[str, ...]:
         return self._papers.METHODS
 
-    def close_as(self, plan: KernelPlan, A: Any, name: str) -> None:
-        self._papers.close(plan, A, name)
+    def close_as(self, plan: KernelPlan, A: Any, name: str, **options: Any) -> None:
+        self._papers.close(plan, A, name, **options)
 
     def multiply_add_plain(self, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
         self._papers.multiply_add_plain(plan, C, A, B)

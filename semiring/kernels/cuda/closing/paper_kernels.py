@@ -1,8 +1,8 @@
 """Launch the kernels of papers, which one table lists under the names of their methods.
 
-    close(plan, A, "katz_kider")             one of `KERNELS`, to measure the effect of each idea
-    close(plan, A, "katz_kider_constants")   a variant, to measure one of the changes of its successor alone
-    multiply_add_plain(plan, C, A, B)        the simplest product, for the recursion of Buluç, Gilbert and Budak
+    close(plan, A, "katz_kider")                   one of `KERNELS`, to measure the effect of each idea
+    close(plan, A, "katz_kider", constants=True)   a variant, to measure one of the changes of its successor alone
+    multiply_add_plain(plan, C, A, B)              the simplest product, for the recursion of Buluç, Gilbert and Budak
 
 `semiring.algorithms.papers` describes the methods, with their citations and the deviations from the papers. The papers
 define no star. So their kernels take an idempotent ⊕ whose star is 1̄ wherever it exists, and any n. If n is no
@@ -13,7 +13,7 @@ vertices is stored in ``plan.status.word``, and the matrix is then undefined.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -40,6 +40,7 @@ class Closing:
     tile: int
     resident: Callable[[str, int], int]  # returns how many blocks of a kernel run at once, by its name and threads
     empty: Callable[[int], Any]  # allocates memory for a number of elements
+    threads: int = 256  # threads of a block, where the method has a choice
 
     @property
     def n(self) -> int:
@@ -58,7 +59,8 @@ class Closing:
 class PaperKernel:
     """A kernel of the table: its file and macros, the side of its tiles, and its launch function.
 
-    ``source`` is its paper, and ``idea`` describes what distinguishes the kernel.
+    ``source`` is its paper, and ``idea`` describes what distinguishes the kernel. ``macros`` has the macro of each
+    option of the method, which has the value of the option.
     """
 
     file: str
@@ -68,6 +70,14 @@ class PaperKernel:
     launch_all: Callable[[Closing], None]
     defines: tuple[str, ...] = ()
     is_method: bool = True  # whether the paper has this kernel; otherwise it is a variant of this library
+    threads: int = 256
+    macros: Mapping[str, str] = field(default_factory=dict)
+
+    def with_options(self, idea: str = "", /, **options: int) -> PaperKernel:
+        """Return the kernel with some options of its method, which is a variant of this library."""
+        defines = tuple(f"{self.macros[name]} {int(value)}" for name, value in options.items())
+        threads = options.get("threads", self.threads)
+        return replace(self, source="ours", idea=idea, defines=self.defines + defines, is_method=False, threads=threads)
 
 
 # ------------------------------------------------------------------------------------------------- launch functions
@@ -80,8 +90,9 @@ def _launch_per_cell(name: str, block_rows: int, closing: Closing) -> None:
         closing.launch(name, (across, across), (16, 16), closing.A, closing.stride, closing.n, k)
 
 
-def _launch_per_row(name: str, threads: int, closing: Closing) -> None:
+def _launch_per_row(name: str, closing: Closing) -> None:
     """Launch a kernel for each pivot, with thread blocks that are one row high."""
+    threads = closing.threads
     blocks = closing.n * -(-closing.n // threads)  # in the x dimension, because y and z are limited to 65535
     for k in range(closing.n):
         closing.launch(name, (blocks,), (threads,), closing.A, closing.stride, closing.n, k)
@@ -114,9 +125,9 @@ def _launch_staged_load(closing: Closing) -> None:
     closing.launch("from_tiles", (tiles, tiles), (256,), closing.A, T, closing.stride)
 
 
-def _launch_two_phases(threads: int, closing: Closing) -> None:
+def _launch_two_phases(closing: Closing) -> None:
     """Launch two kernels in each stage, the first with as many blocks as run at once."""
-    tiles, closed_copy = closing.tiles, closing.empty(closing.tile**2)
+    tiles, threads, closed_copy = closing.tiles, closing.threads, closing.empty(closing.tile**2)
     blocks = min(2 * tiles, closing.resident("replicate_diagonal", threads))
     for stage in range(tiles):
         closing.launch(
@@ -129,12 +140,35 @@ _HARISH, _KATZ, _GAIOSO = "Harish, Narayanan 2007", "Katz, Kider 2008", "Gaioso 
 _BULUC, _BERTOLDI, _LUND = "Buluç, Gilbert, Budak 2010", "Bertoldi", "Lund, Smith 2010"
 
 
-_STEPS = "SLICE 16", "ASYNC 1", "WIDE 1", "PAIRED 1"  # the changes from staged load to the look-ahead kernel
+#: The changes from staged load to the look-ahead kernel.
+_STEPS = {"slice": 16, "asynchronous": True, "wide": True, "paired": True}
 
-
-def _lund_smith_variant(idea: str, *defines: str, source: str = "ours", is_method: bool = False) -> PaperKernel:
-    return PaperKernel("lund_smith.cu", source, idea, 32, _launch_staged_load, defines, is_method)
-
+_KATZ_KIDER = PaperKernel(
+    *("katz_kider.cu", _KATZ, "three phases, all tiles in shared memory", 32, _launch_three_phases_with_side),
+    macros={"constants": "CONSTANT_SIDE"},
+)
+_LUND_SMITH = PaperKernel(
+    *("lund_smith.cu", _LUND, "the same, panels in slices of four pivots, cyclic order", 32, _launch_staged_load),
+    macros={"slice": "SLICE", "asynchronous": "ASYNC", "wide": "WIDE", "paired": "PAIRED", "reread": "REREAD"},
+)
+_GAIOSO_KERNEL = PaperKernel(
+    *("gaioso.cu", _GAIOSO, "two phases, the diagonal tile closed in every block, 1,024 threads", 32),
+    _launch_two_phases,
+    threads=1024,
+    macros={"threads": "THREADS"},
+)
+_BERTOLDI_KERNELS = {
+    name: PaperKernel(
+        *("bertoldi_cuda.cu", _BERTOLDI, f"blocks one row high, the row's value {place}", 1),
+        partial(_launch_per_row, kernel),
+        threads=128,
+        macros={"threads": "THREADS"},
+    )
+    for name, kernel, place in (
+        ("bertoldi_cuda_shared", "per_row", "in shared memory"),
+        ("bertoldi_cuda", "per_row_direct", "from the cache"),
+    )
+}
 
 KERNELS: Mapping[str, PaperKernel] = {
     "harish_narayanan": PaperKernel(
@@ -145,32 +179,14 @@ KERNELS: Mapping[str, PaperKernel] = {
         *("buluc_iterative.cu", _BULUC, "a rank-one update for each pivot, a block for each 64 × 64 submatrix", 1),
         partial(_launch_per_cell, "rank_one", 64),
     ),
-    "bertoldi_cuda_shared": PaperKernel(
-        *("bertoldi_cuda.cu", _BERTOLDI, "blocks one row high, the row's value in shared memory", 1),
-        partial(_launch_per_row, "per_row", 128),
-    ),
-    "bertoldi_cuda": PaperKernel(
-        *("bertoldi_cuda.cu", _BERTOLDI, "blocks one row high, the row's value from the cache", 1),
-        partial(_launch_per_row, "per_row_direct", 128),
-    ),
+    **_BERTOLDI_KERNELS,
     **{
-        f"bertoldi_cuda{'' if direct else '_shared'}_{threads}": PaperKernel(
-            *("bertoldi_cuda.cu", _BERTOLDI, f"{threads} threads a block", 1),
-            partial(_launch_per_row, "per_row_direct" if direct else "per_row", threads),
-            (f"THREADS {threads}",),
-            is_method=False,
-        )
-        for direct in (False, True)
+        f"{name}_{threads}": kernel.with_options(f"{threads} threads a block", threads=threads)
+        for name, kernel in _BERTOLDI_KERNELS.items()
         for threads in (32, 64, 256, 512, 1024)
     },
-    "katz_kider": PaperKernel(
-        "katz_kider.cu", _KATZ, "three phases, all tiles in shared memory", 32, _launch_three_phases_with_side
-    ),
-    "katz_kider_constants": PaperKernel(
-        *("katz_kider.cu", "ours", "the same, with a constant side", 32, _launch_three_phases_with_side),
-        ("CONSTANT_SIDE",),
-        is_method=False,
-    ),
+    "katz_kider": _KATZ_KIDER,
+    "katz_kider_constants": _KATZ_KIDER.with_options("the same, with a constant side", constants=True),
     "lund_smith_unrolled": PaperKernel(
         "lund_smith_unrolled.cu", _LUND, "three phases, shifts and masks, unrolled", 32, _launch_three_phases
     ),
@@ -179,26 +195,21 @@ KERNELS: Mapping[str, PaperKernel] = {
         _launch_three_phases,
         ("IN_REGISTERS",),
     ),
-    "lund_smith": _lund_smith_variant(
-        "the same, panels in slices of four pivots, cyclic order", source=_LUND, is_method=True
-    ),
-    "lund_smith_reread": _lund_smith_variant("the left panel read again for each tile of 4 × 4", "REREAD 1"),
-    "lund_smith_paired": _lund_smith_variant("two pivots meet an entry at once", "PAIRED 1"),
-    "lund_smith_slices": _lund_smith_variant("slices of 16 pivots: a quarter of the barriers", "SLICE 16"),
-    "lund_smith_async": _lund_smith_variant("asynchronous copies into two buffers, one barrier a slice", "ASYNC 1"),
-    "lund_smith_wide": _lund_smith_variant("shared memory read four elements at a time", "WIDE 1"),
-    "lund_smith_wide_paired": _lund_smith_variant("wide reads and paired pivots", "WIDE 1", "PAIRED 1"),
-    "lund_smith_all": _lund_smith_variant("slices, asynchronous copies, wide reads, pairs", *_STEPS),
-    "gaioso": PaperKernel(
-        *("gaioso.cu", _GAIOSO, "two phases, the diagonal tile closed in every block, 1,024 threads", 32),
-        partial(_launch_two_phases, 1024),
-    ),
-    "gaioso_256": PaperKernel(
-        *("gaioso.cu", "ours", "the same with 256 threads, the last tiles in registers", 32),
-        partial(_launch_two_phases, 256),
-        ("THREADS 256",),
-        is_method=False,
-    ),
+    "lund_smith": _LUND_SMITH,
+    **{
+        f"lund_smith_{name}": _LUND_SMITH.with_options(idea, **options)
+        for name, idea, options in (
+            ("reread", "the left panel read again for each tile of 4 × 4", {"reread": True}),
+            ("paired", "two pivots meet an entry at once", {"paired": True}),
+            ("slices", "slices of 16 pivots: a quarter of the barriers", {"slice": 16}),
+            ("async", "asynchronous copies into two buffers, one barrier a slice", {"asynchronous": True}),
+            ("wide", "shared memory read four elements at a time", {"wide": True}),
+            ("wide_paired", "wide reads and paired pivots", {"wide": True, "paired": True}),
+            ("all", "slices, asynchronous copies, wide reads, pairs", _STEPS),
+        )
+    },
+    "gaioso": _GAIOSO_KERNEL,
+    "gaioso_256": _GAIOSO_KERNEL.with_options("the same with 256 threads, the last tiles in registers", threads=256),
 }
 #: The names of the kernels of papers, which are methods of `semiring.closure`.
 METHODS = tuple(name for name, kernel in KERNELS.items() if kernel.is_method)
@@ -207,11 +218,12 @@ METHODS = tuple(name for name, kernel in KERNELS.items() if kernel.is_method)
 # ------------------------------------------------------------------------------------------------- closures, products
 
 
-def close(plan: KernelPlan, A: Any, name: str, *, blocks: int | None = None) -> None:
+def close(plan: KernelPlan, A: Any, name: str, *, blocks: int | None = None, **options: int) -> None:
     """Compute A ← A* in place for A (n, n) on the device, by one of `KERNELS`.
 
     The work is enqueued on the current stream, and the function does not wait. ``blocks`` is for `gaioso` the number of
-    blocks of the first phase on each multiprocessor, by default as many as fit.
+    blocks of the first phase on each multiprocessor, by default as many as fit. Other options set a macro of the
+    kernel, `PaperKernel.macros`.
 
     Raises `UnknownNameError` for another name. Raises `AlgebraError` for packed bits, for a ⊕ that is not idempotent,
     and if a star may differ from 1̄.
@@ -219,6 +231,7 @@ def close(plan: KernelPlan, A: Any, name: str, *, blocks: int | None = None) -> 
     if name not in KERNELS:
         raise UnknownNameError("kernel of a paper", name, KERNELS)
     arithmetic, paper_kernel = arithmetic_of(plan), KERNELS[name]
+    paper_kernel = paper_kernel.with_options(**options) if options else paper_kernel
     check_closed_whole(plan, arithmetic, name)
     if arithmetic.star is not None:
         raise AlgebraError(
@@ -253,7 +266,8 @@ def _close(plan: KernelPlan, A: Any, paper_kernel: PaperKernel, arithmetic: Arit
         return resident_blocks(compile_kernel(paper_kernel.file, kernel, arithmetic, paper_kernel.defines), threads, 0)
 
     run = starter(paper_kernel.file, paper_kernel.defines)
-    closing = Closing(run, matrix, paper_kernel.tile, resident, partial(cupy.empty, dtype=A.dtype))
+    empty = partial(cupy.empty, dtype=A.dtype)
+    closing = Closing(run, matrix, paper_kernel.tile, resident, empty, paper_kernel.threads)
     diagonal, n = starter(_DIAGONAL, ()), closing.n
     around = (-(-n // 256),), (256,), matrix, closing.stride, n
     diagonal("add_one", *around)

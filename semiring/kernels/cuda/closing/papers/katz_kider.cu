@@ -13,7 +13,7 @@
 
 #define SIDE 32
 #define CELLS (SIDE * SIDE)
-#ifdef CONSTANT_SIDE
+#if CONSTANT_SIDE
 #define SIDE_OF(width) SIDE
 #else
 #define SIDE_OF(width) width
