@@ -225,14 +225,14 @@ def _find_columns(
 
 @_inlined
 def _add_term(sr, values, reached, witness, place, a, b, k):
-    """Add a ⊗ b to an entry, and note its witness."""
+    """Add a ⊗ b to an entry, and note its witness, without a branch, which would be mispredicted."""
     if witness is None:
         values[place] = accumulate(sr, values[place], a, b)
     else:
         term = times(sr, a, b)
-        if better(sr, term, values[place]):
-            values[place] = term
-            witness[place] = k
+        is_better = better(sr, term, values[place])
+        values[place] = term if is_better else values[place]
+        witness[place] = k if is_better else witness[place]
     if reached is not None:
         reached[place] = True
 
