@@ -123,9 +123,7 @@ def columns(folder: str | None) -> list[Column]:
             for method in ("rkleene", "blocked_floyd_warshall", "auto", "rkleene_plain")
         ),
     ]
-    for name, kernel in KERNELS.items():
-        said = f"`{name}`" if kernel.is_method else f"{name}, a variant"
-        result.append(on_device(said, lambda A, name=name: papers.close(plan(), A, name)))
+    result += [on_device(f"`{name}`", lambda A, name=name: papers.close(plan(), A, name)) for name in KERNELS]
     if comparing():
         return result
     for peer in peers(folder):

@@ -110,6 +110,7 @@ DENSE_METHODS = (
     _paper_method(
         *("katz_kider", katz_kider, "Katz and Kider 2008, three phases of 32 × 32 tiles", "3 ⌈n/32⌉ launches"),
         constants=_FLAG,
+        threads=(256, 1024),
     ),
     _paper_method(
         *("lund_smith_unrolled", lund_smith.lund_smith_unrolled, "Lund and Smith 2010, section 4"),
@@ -127,9 +128,10 @@ DENSE_METHODS = (
         wide=_FLAG,
         paired=_FLAG,
         reread=_FLAG,
+        cyclic=(True, False),
     ),
     _paper_method(
-        *("gaioso", gaioso, "Gaioso and others 2013, algorithm 3, figures 4 to 6", "2 ⌈n/32⌉ launches", _GAIOSO),
+        *("gaioso", gaioso, "Gaioso et al. 2013, algorithm 3, figures 4 to 6", "2 ⌈n/32⌉ launches", _GAIOSO),
         threads=(1024, 256),
         blocks=range(1, 33),
     ),

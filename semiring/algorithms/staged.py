@@ -1,6 +1,6 @@
 """Close a matrix on a GPU by the staged Floyd-Warshall kernels, in a few launches of special kernels, without products.
 
-Source: B. D. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall" (2010), and later improvements; the
+Source: B. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall" (2010), and later improvements; the
 kernels and their history are in `semiring.kernels.cuda.closing`. Cost: n³ pairs.
 
 The kernels do not close matrices of a ⊕ that is not idempotent, nor of packed bits. They compute neither A⁺ (see

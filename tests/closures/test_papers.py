@@ -44,7 +44,7 @@ def test_an_error_lists_the_methods_for_this_device():
     assert "bertoldi_openmp" in here
     assert "gaioso" not in here
     with pytest.raises(UnknownNameError, match=rf"On the CPU: {here}\. On a GPU: .*lund_smith, .*\.$"):
-        sr.closure([[0.0]], method="gaioso_256")
+        sr.closure([[0.0]], method="gaioso_512")
     for name in (*ON_GPU, "staged"):
         with pytest.raises(DeviceError, match=f"{name} runs on a GPU, .* pass device='cuda', or use one of {here}$"):
             sr.closure([[0.0]], method=name)

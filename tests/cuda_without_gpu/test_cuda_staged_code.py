@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from machine_code import compile_by_cuda_12, compile_for, needs_nvrtc, nvrtc_12, resources
 from tiers import full
+from variants import ALL_STEPS, VARIANTS, kernel_with
 
 from semiring import CATALOGUE
 from semiring.kernels.cuda.closing import staged_stacks
@@ -45,7 +46,7 @@ def instructions(cubin):
 
 #: The kernels of papers by what is compiled: the file and its macros.
 PAPERS = [
-    *dict.fromkeys((kernel.file, kernel.defines) for kernel in KERNELS.values()),
+    *dict.fromkeys((kernel.file, kernel.defines) for kernel in map(kernel_with, VARIANTS)),
     *(("unit_diagonal.cu", ()), ("plain_product.cu", ())),
 ]
 
@@ -93,8 +94,8 @@ def test_what_the_variants_of_staged_load_remove():
     registers."""
     ours = arithmetic("min_plus", "float32")
 
-    def counts_a_pair(name):
-        chosen = KERNELS[name]
+    def counts_a_pair(name, **options):
+        chosen = kernel_with((name, options))
         cubin, kernels = compile_kernels(chosen.file, ours, chosen.defines)
         code = instructions_of(cubin, "doubly_dependent")
         minima = code["VIMNMX"] + code["VIMNMX3"]
@@ -103,13 +104,15 @@ def test_what_the_variants_of_staged_load_remove():
 
     assert counts_a_pair("lund_smith_unrolled")[:3] == (0.5, 0.3, 0.2)
     assert counts_a_pair("lund_smith")[:3] == (1, 0.6, 0)
-    assert counts_a_pair("lund_smith_reread")[:3] == (1, 1.1, 0)
-    assert counts_a_pair("lund_smith_reread")[3] == 128  # a quarter of the threads of a multiprocessor
-    assert counts_a_pair("lund_smith_paired")[:3] == (0.5, 0.6, 0)
-    assert counts_a_pair("lund_smith_wide")[:3] == (1, 0, 0.1)
-    assert counts_a_pair("lund_smith_wide_paired")[:3] == (0.5, 0, 0.1)
-    assert counts_a_pair("lund_smith_all")[:3] == (0.5, 0, 0.1)
-    assert all(counts_a_pair(name)[3] <= 64 for name in ("lund_smith", "lund_smith_wide_paired", "lund_smith_all"))
+    assert counts_a_pair("lund_smith", cyclic=False)[:3] == (1, 0.1, 0.1)  # the compiler joins four reads of a row
+    assert counts_a_pair("lund_smith", reread=True)[:3] == (1, 1.1, 0)
+    assert counts_a_pair("lund_smith", reread=True)[3] == 128  # a quarter of the threads of a multiprocessor
+    assert counts_a_pair("lund_smith", paired=True)[:3] == (0.5, 0.6, 0)
+    assert counts_a_pair("lund_smith", wide=True)[:3] == (1, 0, 0.1)
+    assert counts_a_pair("lund_smith", wide=True, paired=True)[:3] == (0.5, 0, 0.1)
+    assert counts_a_pair("lund_smith", **ALL_STEPS)[:3] == (0.5, 0, 0.1)
+    for options in ({}, {"wide": True, "paired": True}, ALL_STEPS):
+        assert counts_a_pair("lund_smith", **options)[3] <= 64
 
 
 @pytest.mark.exhaustive

@@ -10,13 +10,14 @@ import pytest
 from cuda_on_host import HostKernels, aligned_array, needs_compiler
 from operands import entries, laid_out, nilpotent, pack_words, to_kernel_form
 from tiers import full
+from variants import ALL_STEPS, VARIANTS, kernel_with
 
 from semiring import CATALOGUE, Semiring
 from semiring.algorithms.methods import method_named
 from semiring.kernels.cuda.closing.blocks import block_kernel
 from semiring.kernels.cuda.closing.kernel_text import arithmetic_of, source
 from semiring.kernels.cuda.closing.look_ahead import FILE, LookAheadTiles
-from semiring.kernels.cuda.closing.paper_kernels import KERNELS, METHODS, Closing, count_launches
+from semiring.kernels.cuda.closing.paper_kernels import METHODS, Closing, count_launches
 from semiring.kernels.engine import make_plan
 from semiring.kernels.reference import ReferenceBackend
 
@@ -150,11 +151,14 @@ class LookAhead:
         return int(word[0])
 
 
+TILED = [variant for variant in VARIANTS if kernel_with(variant).tile > 1]
+
+
 class Paper:
     """A kernel of `semiring.kernels.cuda.closing.paper_kernels`, its launches as they are, on the host."""
 
-    def __init__(self, name, arithmetic):
-        self.kernel = KERNELS[name]
+    def __init__(self, variant, arithmetic):
+        self.kernel = kernel_with(variant)
         self.kernels = HostKernels(source(self.kernel.file, arithmetic, self.kernel.defines), races=True)
 
     def close(self, A, backwards, blocks=3):
@@ -206,29 +210,29 @@ def test_look_ahead(name, dtype, n, shape, rng):
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    ("kernel", "name", "dtype", "n"),
+    ("variant", "name", "dtype", "n"),
     [
-        ("harish_narayanan", "min_plus", "float32", 33),
-        ("buluc_iterative", "max_min", "float64", 65),
-        ("bertoldi_cuda_shared", "min_plus", "int32", 31),
-        ("bertoldi_cuda", "min_plus", "float32", 33),
-        ("bertoldi_cuda_32", "max_min", "int16", 70),
-        *((kernel, "min_plus", "float32", 96) for kernel in KERNELS if KERNELS[kernel].tile > 1),
-        *((kernel, "max_times", "float64", 64) for kernel in ("lund_smith_wide", "lund_smith_all")),
-        *((kernel, "max_min", "int16", 64) for kernel in ("lund_smith_wide", "lund_smith_async")),
-        ("lund_smith_all", "boolean", "bool", 64),
+        (("harish_narayanan", {}), "min_plus", "float32", 33),
+        (("buluc_iterative", {}), "max_min", "float64", 65),
+        (("bertoldi_cuda_shared", {}), "min_plus", "int32", 31),
+        (("bertoldi_cuda", {}), "min_plus", "float32", 33),
+        (("bertoldi_cuda", {"threads": 32}), "max_min", "int16", 70),
+        *((variant, "min_plus", "float32", 96) for variant in TILED),
+        *((("lund_smith", options), "max_times", "float64", 64) for options in ({"wide": True}, ALL_STEPS)),
+        *((("lund_smith", {name: True}), "max_min", "int16", 64) for name in ("wide", "asynchronous")),
+        (("lund_smith", ALL_STEPS), "boolean", "bool", 64),
         *(
-            pytest.param(kernel, name, dtype, 64, marks=pytest.mark.exhaustive)
-            for kernel in KERNELS
-            if KERNELS[kernel].tile > 1
+            pytest.param(variant, name, dtype, 64, marks=pytest.mark.exhaustive)
+            for variant in TILED
             for name, dtype in (("boolean", "bool"), ("max_times", "float64"), ("max_min", "int16"))
         ),
     ],
+    ids=str,
 )
-def test_the_kernels_of_papers(kernel, name, dtype, n, rng):
+def test_the_kernels_of_papers(variant, name, dtype, n, rng):
     plan = make_plan(CATALOGUE[name], dtype, nonnegative=name == "min_plus")
     A = to_kernel_form(entries(rng, name, dtype, (n, n), tame=True), name)
-    check_closing(Paper(kernel, arithmetic_of(plan)), plan, A, plan.one, count_launches(kernel, n), rng)
+    check_closing(Paper(variant, arithmetic_of(plan)), plan, A, plan.one, count_launches(variant[0], n), rng)
 
 
 def check_closing(closing, plan, A, diagonal, result, rng):
@@ -285,7 +289,7 @@ def test_launches_are_those_that_the_registry_says():
 @pytest.mark.full
 def test_the_doubly_tiled_order(rng):
     """Staged load brings tiles of 32 x 32 behind each other, and in each of them tiles of 4 x 4, and back."""
-    paper = Paper("lund_smith", arithmetic_of(make_plan(CATALOGUE["min_plus"], "int32", nonnegative=True)))
+    paper = Paper(("lund_smith", {}), arithmetic_of(make_plan(CATALOGUE["min_plus"], "int32", nonnegative=True)))
     n, stride = 96, np.int64(100)
     memory = np.arange(n * 100, dtype=np.int32).reshape(n, 100)
     A, T, back = memory[:, :n], np.zeros(n * n, np.int32), np.zeros_like(memory)

@@ -18,6 +18,7 @@ from unittest.mock import patch
 import cupy
 import numpy as np
 from operands import entries, pack_words, to_kernel_form
+from variants import VARIANTS
 
 from semiring import CATALOGUE
 from semiring.kernels.contract import KernelPlan
@@ -51,11 +52,11 @@ def case(name: str, dtype: str, nonnegative: bool, n: int) -> tuple[KernelPlan, 
 
 def papers() -> None:
     """Run the kernels of the papers and their variants, at a size that tiles do not divide."""
-    for kernel in paper_kernels.KERNELS:
+    for kernel, options in VARIANTS:
         for name, dtype, nonnegative in CASES[:2]:
             plan, A, expected = case(name, dtype, nonnegative, 131)
             found = cupy.asarray(A)
-            paper_kernels.close(plan, found, kernel)
+            paper_kernels.close(plan, found, kernel, **options)
             np.testing.assert_array_equal(found.get(), expected)
 
 

@@ -10,8 +10,9 @@ where 32 does not divide n.
 
 Deviations: a thread computes four entries. The code of the authors is not available. So the kernel has the usual form
 of its time: the side of a tile is an argument, and each entry costs a division and a remainder. With the option
-``constants`` the side is a constant. Use the faster variant as the baseline. In the figure of Lund and Smith loops run
-to n/s inclusive, and over the tiles of earlier phases. Here they do neither.
+``constants`` the side is a constant, and with ``threads=1024`` a thread has one entry, as in the comparison of Gaioso
+et al. Use the fastest variant as the baseline. In the figure of Lund and Smith loops run to n/s inclusive, and over the
+tiles of earlier phases. Here they do neither.
 
 The method does not close packed bits, nor semirings whose ⊕ is not idempotent or whose star is not 1̄.
 
@@ -29,7 +30,7 @@ __all__ = ["katz_kider"]
 def katz_kider(engine: Engine, A: Array, **options: int) -> None:
     """Close A in place, A ← A*, by three launches for each 32 pivots.
 
-    The option ``constants`` makes the side of a tile a constant.
+    The option ``constants`` makes the side of a tile a constant. ``threads`` of a block are 256 or 1024.
 
     Raises `DeviceError` where the backend has no such kernel, `AlgebraError` for other semirings and packed bits.
 

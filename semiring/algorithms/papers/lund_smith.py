@@ -1,6 +1,6 @@
 """Close a matrix by blocked Floyd-Warshall with fewer instructions, with tiles in registers and panels in slices.
 
-Source: B. D. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall", arXiv:1001.4108 (2010). The paper
+Source: B. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall", arXiv:1001.4108 (2010). The paper
 improves on Katz and Kider in three steps, each of which is a method:
 
 - `lund_smith_unrolled`, section 4 ("optimized and blocked"): shifts in place of divisions, loops unrolled.
@@ -12,16 +12,16 @@ Cost: n³ pairs in 3 ⌈n/32⌉ launches, and 2 more with staged load. Workspace
 not divide n; with staged load a copy in the tiled order.
 
 Deviations: figure 2 of the paper runs its loops to n/s inclusive, and over the tiles of earlier phases. Here they do
-neither. The first two phases, of which the paper says little, are the same in all three methods. `staged` is the
-library's successor of these methods.
+neither. The first two phases, of which the paper says little, have the same instructions for each entry in all three
+methods. `staged` is the library's successor of these methods.
 
 The machine code of the options of `lund_smith` was compared for sm_90a. Counts are for a pair in float32 min-plus.
 Staged load as first compiled here (``reread``) read shared memory 1.1 times and took one minimum. It had 128 registers,
 so that a multiprocessor held a quarter of its threads. `lund_smith` reads the rows that two tiles share once, with 0.6
 reads and 48 registers. The unrolled kernel has 0.5 reads and 0.5 minima, because the compiler merges two pivots into
 one 3-input minimum. ``paired`` merges pivots in staged load. ``wide`` reads four elements at a time (0.1 reads).
-``slice=16`` and ``asynchronous`` have fewer barriers. The table of variants has all four together as
-``lund_smith_all``.
+``slice=16`` and ``asynchronous`` have fewer barriers. ``cyclic=False`` takes the pivots in their order, the middle of
+figure 6.
 
 The methods do not close packed bits, nor semirings whose ⊕ is not idempotent or whose star is not 1̄.
 
@@ -57,8 +57,8 @@ def lund_smith_registers(engine: Engine, A: Array) -> None:
 def lund_smith(engine: Engine, A: Array, **options: int) -> None:
     """Close A in place, A ← A*, by staged load: tiles in registers, panels in slices, cyclic order.
 
-    The options ``slice`` (pivots), ``asynchronous``, ``wide``, ``paired`` and ``reread`` are those of the machine code
-    above. Raises the same errors as `lund_smith_unrolled`.
+    The options ``slice`` (pivots), ``asynchronous``, ``wide``, ``paired``, ``reread`` and ``cyclic`` are those of the
+    machine code above. Raises the same errors as `lund_smith_unrolled`.
 
     Explained and measured in ``docs/papers.md``, section "Lund and Smith".
     """

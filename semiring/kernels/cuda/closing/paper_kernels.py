@@ -60,7 +60,7 @@ class PaperKernel:
     """A kernel of the table: its file and macros, the side of its tiles, and its launch function.
 
     ``source`` is its paper, and ``idea`` describes what distinguishes the kernel. ``macros`` has the macro of each
-    option of the method, which has the value of the option.
+    option of the method, which has the value of the option. ``threads`` are those of a block.
     """
 
     file: str
@@ -69,15 +69,13 @@ class PaperKernel:
     tile: int
     launch_all: Callable[[Closing], None]
     defines: tuple[str, ...] = ()
-    is_method: bool = True  # whether the paper has this kernel; otherwise it is a variant of this library
     threads: int = 256
     macros: Mapping[str, str] = field(default_factory=dict)
 
-    def with_options(self, idea: str = "", /, **options: int) -> PaperKernel:
-        """Return the kernel with some options of its method, which is a variant of this library."""
+    def with_options(self, **options: int) -> PaperKernel:
+        """Return the kernel with some options of its method."""
         defines = tuple(f"{self.macros[name]} {int(value)}" for name, value in options.items())
-        threads = options.get("threads", self.threads)
-        return replace(self, source="ours", idea=idea, defines=self.defines + defines, is_method=False, threads=threads)
+        return replace(self, defines=self.defines + defines, threads=options.get("threads", self.threads))
 
 
 # ------------------------------------------------------------------------------------------------- launch functions
@@ -103,10 +101,10 @@ def _launch_three_phases(closing: Closing, *side: int) -> None:
     tiles = closing.tiles
     for stage in range(tiles):
         arguments = (closing.A, closing.stride, stage, *side)
-        closing.launch("independent", (1,), (256,), *arguments)
+        closing.launch("independent", (1,), (closing.threads,), *arguments)
         if tiles > 1:
-            closing.launch("singly_dependent", (tiles, 2), (256,), *arguments)
-            closing.launch("doubly_dependent", (tiles, tiles), (256,), *arguments)
+            closing.launch("singly_dependent", (tiles, 2), (closing.threads,), *arguments)
+            closing.launch("doubly_dependent", (tiles, tiles), (closing.threads,), *arguments)
 
 
 def _launch_three_phases_with_side(closing: Closing) -> None:
@@ -136,39 +134,9 @@ def _launch_two_phases(closing: Closing) -> None:
         closing.launch("doubly_dependent", (tiles, tiles), (threads,), closing.A, closing.stride, stage, closed_copy)
 
 
-_HARISH, _KATZ, _GAIOSO = "Harish, Narayanan 2007", "Katz, Kider 2008", "Gaioso and others 2013"
+_HARISH, _KATZ, _GAIOSO = "Harish, Narayanan 2007", "Katz, Kider 2008", "Gaioso et al. 2013"
 _BULUC, _BERTOLDI, _LUND = "Buluç, Gilbert, Budak 2010", "Bertoldi", "Lund, Smith 2010"
 
-
-#: The changes from staged load to the look-ahead kernel.
-_STEPS = {"slice": 16, "asynchronous": True, "wide": True, "paired": True}
-
-_KATZ_KIDER = PaperKernel(
-    *("katz_kider.cu", _KATZ, "three phases, all tiles in shared memory", 32, _launch_three_phases_with_side),
-    macros={"constants": "CONSTANT_SIDE"},
-)
-_LUND_SMITH = PaperKernel(
-    *("lund_smith.cu", _LUND, "the same, panels in slices of four pivots, cyclic order", 32, _launch_staged_load),
-    macros={"slice": "SLICE", "asynchronous": "ASYNC", "wide": "WIDE", "paired": "PAIRED", "reread": "REREAD"},
-)
-_GAIOSO_KERNEL = PaperKernel(
-    *("gaioso.cu", _GAIOSO, "two phases, the diagonal tile closed in every block, 1,024 threads", 32),
-    _launch_two_phases,
-    threads=1024,
-    macros={"threads": "THREADS"},
-)
-_BERTOLDI_KERNELS = {
-    name: PaperKernel(
-        *("bertoldi_cuda.cu", _BERTOLDI, f"blocks one row high, the row's value {place}", 1),
-        partial(_launch_per_row, kernel),
-        threads=128,
-        macros={"threads": "THREADS"},
-    )
-    for name, kernel, place in (
-        ("bertoldi_cuda_shared", "per_row", "in shared memory"),
-        ("bertoldi_cuda", "per_row_direct", "from the cache"),
-    )
-}
 
 KERNELS: Mapping[str, PaperKernel] = {
     "harish_narayanan": PaperKernel(
@@ -179,14 +147,22 @@ KERNELS: Mapping[str, PaperKernel] = {
         *("buluc_iterative.cu", _BULUC, "a rank-one update for each pivot, a block for each 64 × 64 submatrix", 1),
         partial(_launch_per_cell, "rank_one", 64),
     ),
-    **_BERTOLDI_KERNELS,
     **{
-        f"{name}_{threads}": kernel.with_options(f"{threads} threads a block", threads=threads)
-        for name, kernel in _BERTOLDI_KERNELS.items()
-        for threads in (32, 64, 256, 512, 1024)
+        name: PaperKernel(
+            *("bertoldi_cuda.cu", _BERTOLDI, f"blocks one row high, the row's value {place}", 1),
+            partial(_launch_per_row, kernel),
+            threads=128,
+            macros={"threads": "THREADS"},
+        )
+        for name, kernel, place in (
+            ("bertoldi_cuda_shared", "per_row", "in shared memory"),
+            ("bertoldi_cuda", "per_row_direct", "from the cache"),
+        )
     },
-    "katz_kider": _KATZ_KIDER,
-    "katz_kider_constants": _KATZ_KIDER.with_options("the same, with a constant side", constants=True),
+    "katz_kider": PaperKernel(
+        *("katz_kider.cu", _KATZ, "three phases, all tiles in shared memory", 32, _launch_three_phases_with_side),
+        macros={"constants": "CONSTANT_SIDE", "threads": "THREADS"},
+    ),
     "lund_smith_unrolled": PaperKernel(
         "lund_smith_unrolled.cu", _LUND, "three phases, shifts and masks, unrolled", 32, _launch_three_phases
     ),
@@ -195,24 +171,22 @@ KERNELS: Mapping[str, PaperKernel] = {
         _launch_three_phases,
         ("IN_REGISTERS",),
     ),
-    "lund_smith": _LUND_SMITH,
-    **{
-        f"lund_smith_{name}": _LUND_SMITH.with_options(idea, **options)
-        for name, idea, options in (
-            ("reread", "the left panel read again for each tile of 4 × 4", {"reread": True}),
-            ("paired", "two pivots meet an entry at once", {"paired": True}),
-            ("slices", "slices of 16 pivots: a quarter of the barriers", {"slice": 16}),
-            ("async", "asynchronous copies into two buffers, one barrier a slice", {"asynchronous": True}),
-            ("wide", "shared memory read four elements at a time", {"wide": True}),
-            ("wide_paired", "wide reads and paired pivots", {"wide": True, "paired": True}),
-            ("all", "slices, asynchronous copies, wide reads, pairs", _STEPS),
-        )
-    },
-    "gaioso": _GAIOSO_KERNEL,
-    "gaioso_256": _GAIOSO_KERNEL.with_options("the same with 256 threads, the last tiles in registers", threads=256),
+    "lund_smith": PaperKernel(
+        *("lund_smith.cu", _LUND, "the same, panels in slices of four pivots, cyclic order", 32, _launch_staged_load),
+        macros={
+            **{"slice": "SLICE", "asynchronous": "ASYNC", "wide": "WIDE", "paired": "PAIRED", "reread": "REREAD"},
+            "cyclic": "CYCLIC",
+        },
+    ),
+    "gaioso": PaperKernel(
+        *("gaioso.cu", _GAIOSO, "two phases, the diagonal tile closed in every block, 1,024 threads", 32),
+        _launch_two_phases,
+        threads=1024,
+        macros={"threads": "THREADS"},
+    ),
 }
 #: The names of the kernels of papers, which are methods of `semiring.closure`.
-METHODS = tuple(name for name, kernel in KERNELS.items() if kernel.is_method)
+METHODS = tuple(KERNELS)
 
 
 # ------------------------------------------------------------------------------------------------- closures, products
@@ -231,7 +205,7 @@ def close(plan: KernelPlan, A: Any, name: str, *, blocks: int | None = None, **o
     if name not in KERNELS:
         raise UnknownNameError("kernel of a paper", name, KERNELS)
     arithmetic, paper_kernel = arithmetic_of(plan), KERNELS[name]
-    paper_kernel = paper_kernel.with_options(**options) if options else paper_kernel
+    paper_kernel = paper_kernel.with_options(**options)
     check_closed_whole(plan, arithmetic, name)
     if arithmetic.star is not None:
         raise AlgebraError(

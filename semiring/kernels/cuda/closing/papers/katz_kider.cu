@@ -8,11 +8,15 @@
 //
 // The side of a tile is an argument that the compiler cannot predict. So each entry costs a division and a remainder,
 // and loops are not unrolled, as in programs of that time. CONSTANT_SIDE makes the side a constant and changes nothing
-// else, which measures the gain from constants alone. n is a multiple of 32. Each of 256 threads has 4 entries.
+// else, which measures the gain from constants alone. n is a multiple of 32. Each of 256 threads has 4 entries; with
+// THREADS 1024 a thread has one entry.
 #include "semiring.cuh"
 
 #define SIDE 32
 #define CELLS (SIDE * SIDE)
+#ifndef THREADS
+#define THREADS 256
+#endif
 #if CONSTANT_SIDE
 #define SIDE_OF(width) SIDE
 #else
@@ -43,7 +47,7 @@ INLINE void pivot(element *C, const element *A, const element *B, int k, int sid
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) independent(element *A, long long stride, int stage, int width) {
+extern "C" __global__ void __launch_bounds__(THREADS) independent(element *A, long long stride, int stage, int width) {
     const int side = SIDE_OF(width);
     __shared__ element tile[CELLS];
     element *target = A + stage * side * (stride + 1);
@@ -57,7 +61,7 @@ extern "C" __global__ void __launch_bounds__(256) independent(element *A, long l
 }
 
 // blockIdx.x is the number of the tile. It is along the row if blockIdx.y is 0, and down the column if blockIdx.y is 1.
-extern "C" __global__ void __launch_bounds__(256) singly_dependent(element *A, long long stride, int stage, int width) {
+extern "C" __global__ void __launch_bounds__(THREADS) singly_dependent(element *A, long long stride, int stage, int width) {
     const int side = SIDE_OF(width);
     __shared__ element closed[CELLS], tile[CELLS];
     if (blockIdx.x == stage) return;
@@ -73,7 +77,7 @@ extern "C" __global__ void __launch_bounds__(256) singly_dependent(element *A, l
     store_tile(target, tile, stride, side);
 }
 
-extern "C" __global__ void __launch_bounds__(256) doubly_dependent(element *A, long long stride, int stage, int width) {
+extern "C" __global__ void __launch_bounds__(THREADS) doubly_dependent(element *A, long long stride, int stage, int width) {
     const int side = SIDE_OF(width);
     __shared__ element left[CELLS], above[CELLS], tile[CELLS];
     if (blockIdx.x == stage || blockIdx.y == stage) return;

@@ -1,4 +1,4 @@
-// B. D. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall" (arXiv:1001.4108, 2010), sections 4.1 to 4.3,
+// B. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall" (arXiv:1001.4108, 2010), sections 4.1 to 4.3,
 // "staged load". The doubly dependent tile is in registers, with 64 threads of 16 entries. Only SLICE of the 32 pivots
 // of its two panels are in shared memory at a time, 1 KB in all. So many blocks share a multiprocessor, and hide each
 // other's latency.
@@ -16,18 +16,15 @@
 //
 //   SLICE 8, 16, 32  fewer barriers: there are two per slice
 //   ASYNC            panels arrive by asynchronous copies in two buffers, while the preceding slice is processed.
-//   Threads
-//                    do not wait for them, and there is one barrier per slice.
+//                    Threads do not wait for them, and there is one barrier per slice.
 //   WIDE             a thread computes one whole tile of 4 x 4, and reads both panels four elements at a time: 8 reads
-//   for
-//                    64 pairs instead of 40. Rows of a tile of 4 x 4 already hold the pivots of the left panel. The
-//                    panel
-//                    above is stored pivot by pivot in shared memory, so that no banks conflict without the cyclic
-//                    order.
+//                    for 64 pairs instead of 40. Rows of a tile of 4 x 4 already hold the pivots of the left panel. The
+//                    panel above is stored pivot by pivot in shared memory, so that no banks conflict without the
+//                    cyclic order.
 //   PAIRED           one 3-input minimum, where the GPU has it, updates an entry by two pivots. In
-//   lund_smith_unrolled.cu
-//                    the compiler does the same by itself.
+//                    lund_smith_unrolled.cu the compiler does the same by itself.
 //
+// CYCLIC 0 takes the pivots of a tile of 4 x 4 in their order, the middle of figure 6. WIDE has no other order.
 // REREAD adds a cost. It hides from the compiler which tiles of 4 x 4 are adjacent. A thread then reads the left panel
 // again for each of them: 72 reads of shared memory for 64 pairs instead of 40.
 //
@@ -51,6 +48,9 @@
 #endif
 #ifndef REREAD
 #define REREAD 0
+#endif
+#ifndef CYCLIC
+#define CYCLIC 1
 #endif
 #define PANEL (SIDE * SLICE)  // elements of a slice of one panel
 #define GROUPS (SLICE / 4)  // adjacent tiles of 4 x 4 in a slice
@@ -206,9 +206,9 @@ INLINE void multiply_slice(element *c, const element *left, const element *above
     for (int group = 0; group < GROUPS; ++group) {
 #pragma unroll
         for (int step = 0; step < 4; step += 1 + PAIRED) {
-            const int k = (step + i + j) % 4;
+            const int k = CYCLIC ? (step + i + j) % 4 : step;
 #if PAIRED
-            const int next = (step + 1 + i + j) % 4;
+            const int next = CYCLIC ? (step + 1 + i + j) % 4 : step + 1;
 #endif
 #pragma unroll
             for (int m = 0; m < 16; ++m) {

@@ -1,4 +1,4 @@
-// B. D. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall" (arXiv:1001.4108, 2010), section 4,
+// B. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall" (arXiv:1001.4108, 2010), section 4,
 // "optimized and blocked": the three phases of Katz and Kider with fewer instructions. The side of a tile is a
 // constant, division and remainder are shifts and masks, and the loops over pivots and entries are unrolled. All tiles
 // are in shared memory.
