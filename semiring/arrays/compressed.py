@@ -51,8 +51,7 @@ def as_rows(x: Any, semiring: Semiring, name: str = "A") -> Rows:
     The values keep their dtype, and may share the memory of x, which is not changed. Raises `ShapeError` for invalid
     index arrays, and `TooLargeError` if an array of all rows does not fit. The cost is linear.
     """
-    starts, columns, values = _sort_rows(x, name)
-    heads = _first_entries(starts, columns)
+    starts, columns, values, heads = _sort_rows(x, name)
     if heads is not None:
         _, values = add_duplicates(np.cumsum(heads), values, semiring)
         starts, columns = np.append(0, np.cumsum(heads))[starts], columns[heads]
@@ -81,8 +80,7 @@ def mask_rows(mask: Any, shape: tuple[int, ...]) -> Rows:
         rows, columns = np.nonzero(array)
         starts = np.searchsorted(rows, np.arange(shape[0] + 1)).astype(np.int64)
         return Rows(starts, _narrow(columns, shape[1]), None, (shape[0], shape[1]))
-    starts, columns, _ = _sort_rows(mask, "mask")
-    heads = _first_entries(starts, columns)
+    starts, columns, _, heads = _sort_rows(mask, "mask")
     if heads is not None:
         starts, columns = np.append(0, np.cumsum(heads))[starts], columns[heads]
     return Rows(starts, columns, None, (shape[0], shape[1]))
@@ -122,8 +120,11 @@ def _narrow(columns: Array, width: int) -> Array:
     return np.ascontiguousarray(columns, np.int32 if width <= _MAX_INT32 else np.int64)
 
 
-def _sort_rows(x: Any, name: str) -> tuple[Array, Array, Array]:
-    """Return the starts, columns and values of a sparse matrix by row and column; duplicates stay in their order."""
+def _sort_rows(x: Any, name: str) -> tuple[Array, Array, Array, Array | None]:
+    """Return the starts, columns and values of a sparse matrix by row and column; duplicates stay in their order.
+
+    The last result tells whether each entry is the first at its position. It is None if no position occurs twice.
+    """
     check_sparse(x, name)
     m, n = x.shape
     demand_memory(8 * (m + 1), f"{name}, a sparse matrix of {m:,} rows, by rows", "remove the empty rows")
@@ -131,14 +132,15 @@ def _sort_rows(x: Any, name: str) -> tuple[Array, Array, Array]:
         starts, count = x.indptr.astype(np.int64, copy=False), int(x.indptr[-1])
         columns, values = _narrow(x.indices[:count], n), x.data[:count]
         if is_ascending(starts, columns):
-            return starts, columns, values
+            return starts, columns, values, None
         rows = row_numbers(starts)
     else:
         rows, columns, values = stored_entries(x)
         starts = np.zeros(m + 1, np.int64)
         np.cumsum(np.bincount(rows, minlength=m), out=starts[1:])
     order = sort_order(rows, columns, (m, n))
-    return starts, _narrow(columns[order], n), values[order]
+    columns = _narrow(columns[order], n)
+    return starts, columns, values[order], _first_entries(starts, columns)
 
 
 def sort_order(rows: Array, columns: Array, shape: tuple[int, int]) -> Array:

@@ -66,8 +66,8 @@ def is_ascending(starts: Array, indices: Array) -> bool:
     if indices.size < 2:
         return True
     above = indices[1:] > indices[:-1]
-    ends = starts[1:-1]
-    above[ends[(ends > 0) & (ends < indices.size)] - 1] = True
+    first, last = np.searchsorted(starts, (1, indices.size))
+    above[starts[first:last] - 1] = True
     return bool(above.all())
 
 
@@ -123,8 +123,8 @@ def _check_compressed(x: Any, name: str) -> None:
         raise ShapeError(f"{name}.indptr[0] is {starts[0]}, and 0 is expected")
     if indices.size != data.shape[0]:
         raise ShapeError(f"{name}.indices has {indices.size} entries, and {name}.data has {data.shape[0]}")
-    if (is_beyond := starts > indices.size).any():
-        place = int(is_beyond.argmax())
+    if starts.max() > indices.size:
+        place = int((starts > indices.size).argmax())
         raise ShapeError(
             f"{name}.indptr[{place}] is {starts[place]}, beyond the {indices.size} entries of {name}.indices"
         )

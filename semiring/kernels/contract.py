@@ -611,18 +611,30 @@ class SparseKernels(Protocol):
         self,
         plan: KernelPlan,
         A: CompressedRows,
-        B: CompressedRows | Any,
+        B: CompressedRows,
         pattern: CompressedRows,
         values: Any,
-        reached: Any,
         witness: Any,
     ) -> dict[str, int]:
-        """Write the entries of A ⊗ B at the positions of ``pattern`` (m, n) to ``values`` (nnz,).
+        """Write the entries of A ⊗ B at the positions of its pattern, from `find_pattern`, to ``values`` (nnz,).
 
-        No term of any other position is computed. B is sparse or dense. A position that no term reaches becomes 0̄.
-        ``reached`` (nnz,) bool is all False and becomes True where a term reaches the position. ``witness`` (nnz,)
-        receives witnesses. Either is None if it is not requested. Return how many rows each accumulator computed, by
-        its name.
+        No term of any other position is computed. ``witness`` (nnz,) receives witnesses. It is None if they are not
+        requested. Return how many rows each accumulator computed, by its name.
+        """
+        ...
+
+    def multiply_masked(
+        self,
+        plan: KernelPlan,
+        A: CompressedRows,
+        B: CompressedRows | Any,
+        mask: CompressedRows,
+        witness_dtype: Any,
+    ) -> tuple[CompressedRows, Any, dict[str, int]]:
+        """Return the entries of A (m, k) ⊗ B (k, n) at those positions of ``mask`` (m, n) that a term reaches.
+
+        No term of any other position is computed. B is sparse or dense. The second result holds the witnesses of the
+        entries in ``witness_dtype``, or is None if that is None. The third one is that of `multiply_pattern`.
         """
         ...
 

@@ -146,27 +146,42 @@ class ReferenceBackend(SparseKernels):
         self,
         plan: KernelPlan,
         A: CompressedRows,
-        B: CompressedRows | Array,
+        B: CompressedRows,
         pattern: CompressedRows,
         values: Array,
-        reached: Array | None,
         witness: Array | None,
     ) -> dict[str, int]:
-        """Write the entries of A ⊗ B at the positions of ``pattern`` to ``values``, one pair after the other."""
-        values[...] = plan.zero
-        width = pattern.width
+        """Write the entries of A ⊗ B at the positions of its pattern to ``values``, one pair after the other."""
+        entries, witnesses, used = self.multiply_masked(plan, A, B, pattern, None if witness is None else witness.dtype)
+        values[...] = entries.values
+        if witness is not None:
+            witness[...] = witnesses
+        return used
+
+    def multiply_masked(
+        self,
+        plan: KernelPlan,
+        A: CompressedRows,
+        B: CompressedRows | Array,
+        mask: CompressedRows,
+        witness_dtype: Any,
+    ) -> tuple[CompressedRows, Array | None, dict[str, int]]:
+        """Return the entries of A ⊗ B at the reached positions of ``mask``, one pair after the other."""
+        values, reached = np.full(mask.columns.size, plan.zero, plan.dtype), np.zeros(mask.columns.size, np.bool_)
+        witness = None if witness_dtype is None else np.full(values.size, -1, witness_dtype)
         places = {
             place: number
-            for number, place in enumerate(zip(_row_numbers(pattern).tolist(), pattern.columns.tolist(), strict=True))
+            for number, place in enumerate(zip(_row_numbers(mask).tolist(), mask.columns.tolist(), strict=True))
         }
-        B = B if isinstance(B, CompressedRows) else _compress(B, width)
+        B = B if isinstance(B, CompressedRows) else _compress(B, mask.width)
         for i, k, j, a, b in zip(*_pairs(plan, A, B), strict=True):
             place = places.get((int(i), int(j)))
             if place is not None:
                 self._add_term(plan, values, witness, place, a, b, k)
-                if reached is not None:
-                    reached[place] = True
-        return {"list": pattern.starts.size - 1}
+                reached[place] = True
+        starts = np.append(0, np.cumsum(reached))[mask.starts]
+        entries = CompressedRows(starts, mask.columns[reached], values[reached], mask.width)
+        return entries, None if witness is None else witness[reached], {"list": mask.starts.size - 1}
 
     def multiply_mixed(
         self,

@@ -78,7 +78,11 @@ def read_sparse_operands(
     for name, x in readable.items():
         require_real_numbers(x, name)
     dtype = common_dtype(semiring, *readable.values())
-    results: list[Any] = []
+    first, *others = readable
+    if others and all(readable[name] is readable[first] for name in others):  # A ⊗ A: read once
+        results, scans, _ = read_sparse_operands(semiring, check, device, **{first: arguments[first]})
+        return results * len(readable), scans * len(readable), dtype
+    results = []
     for name, x in readable.items():
         if is_sparse(x):
             rows = as_rows(x, semiring, name)
@@ -114,7 +118,11 @@ def multiply_sparse(
     """Return A ⊗ B as `semiring.matmul` does, for a sparse operand or a mask."""
     (left, right), scans, dtype = read_sparse_operands(semiring, check, device, A=A, B=B)
     shape = _product_shape(left, right)
-    pattern = None if mask is None else mask_rows(mask, shape)
+    read = {id(A): left, id(B): right}.get(id(mask))  # a mask that is an operand is not read again
+    if isinstance(read, Rows) and read.shape == shape:
+        pattern: Rows | None = read._replace(values=None)
+    else:
+        pattern = None if mask is None else mask_rows(mask, shape)
     is_dense = not (isinstance(left, Rows) and isinstance(right, Rows)) and (mask is None or complement)
     if out is not None and not is_dense:
         raise TypeError(
@@ -216,8 +224,11 @@ class _Product:
             witness[result == self.semiring.zero_for(self.dtype)] = -1
         return result
 
+    def _witness_dtype(self, inner: int) -> np.dtype[Any]:
+        return np.dtype(np.int32 if inner < 2**31 else np.int64)
+
     def _make_witness(self, inner: int, shape: Any) -> Array | None:
-        return np.full(shape, -1, np.int32 if inner < 2**31 else np.int64) if self.has_witness else None
+        return np.full(shape, -1, self._witness_dtype(inner)) if self.has_witness else None
 
     def _record(self, kernel: str, A: Any, B: Any, values: Array, accumulators: dict[str, int] | None = None) -> None:
         if is_recording():
@@ -238,19 +249,19 @@ class _Product:
         def demand(entries: int) -> None:
             demand_memory(entries * size, f"a product of {entries:,} entries or more", "pass mask=, or fewer rows of A")
 
-        pattern = known if only else self.kernels.find_pattern(self.plan, left, right, known, demand)
-        assert pattern is not None
-        demand(pattern.columns.size)
-        values = np.empty(pattern.columns.size, self.plan.dtype)
-        reached = np.zeros(values.size, np.bool_) if only else None
-        witness = self._make_witness(A.shape[1], values.size)
-        used = self.kernels.multiply_pattern(self.plan, left, right, pattern, values, reached, witness)
+        if only:
+            assert known is not None
+            demand(known.columns.size)
+            dtype = self._witness_dtype(A.shape[1]) if self.has_witness else None
+            entries, witness, used = self.kernels.multiply_masked(self.plan, left, right, known, dtype)
+        else:
+            entries = self.kernels.find_pattern(self.plan, left, right, known, demand)
+            demand(entries.columns.size)
+            entries = entries._replace(values=np.empty(entries.columns.size, self.plan.dtype))
+            witness = self._make_witness(A.shape[1], entries.columns.size)
+            used = self.kernels.multiply_pattern(self.plan, left, right, entries, entries.values, witness)
+        starts, columns, values, _ = entries
         self._record("masked sparse product" if mask is not None else "sparse product", left, right, values, used)
-        starts, columns = pattern.starts, pattern.columns
-        if reached is not None:
-            starts = np.append(0, np.cumsum(reached))[starts]
-            columns, values = columns[reached], values[reached]
-            witness = None if witness is None else witness[reached]
         values = np.asarray(self._decode(values, witness))
         return Rows(starts, columns, values, shape), Rows(starts, columns, witness, shape)
 

@@ -240,7 +240,7 @@ def test_every_accumulator_of_the_kernels(name, width, rng):
     kernels, plan = get_backend(name).capabilities.sparse, make_plan(sr.min_plus, "float64", threads=2)
     algebra = Algebra.of("min_plus", "float64")
     index = np.int32 if width < 2**31 else np.int64
-    columns = np.unique(rng.integers(0, width, 60))
+    columns = np.unique(rng.integers(0, width, 150))  # some rows are screened
     rows = [rng.permutation(columns)[: rng.integers(0, len(columns) + 1)] for _ in range(12)]
     B = CompressedRows(
         np.cumsum([0, *map(len, rows)]),
@@ -256,7 +256,7 @@ def test_every_accumulator_of_the_kernels(name, width, rng):
     pattern = kernels.find_pattern(plan, A, B, None, found.append)
     assert found[-1] == len(expected) == pattern.columns.size
     values, witness = np.empty(found[-1]), np.full(found[-1], -1, np.int32)
-    used = kernels.multiply_pattern(plan, A, B, pattern, values, None, witness)
+    used = kernels.multiply_pattern(plan, A, B, pattern, values, witness)
     places = list(pairs_of(pattern._replace(values=values)))
     assert dict(zip(places, values.tolist(), strict=True)) == expected
     assert dict(zip(places, witness.tolist(), strict=True)) == witnesses
@@ -267,11 +267,10 @@ def test_every_accumulator_of_the_kernels(name, width, rng):
     assert kernels.find_pattern(plan, A, B, nothing, found.append).columns.size == len(expected)
     few = np.sort(rng.permutation(columns)[:2]).astype(index)
     mask = CompressedRows(np.arange(10) * 2, np.tile(few, 9), None, width)
-    values, reached = np.empty(18), np.zeros(18, bool)
-    kernels.multiply_pattern(plan, A, B, mask, values, reached, None)
-    places = list(pairs_of(mask._replace(values=values)))
+    entries, ks, _ = kernels.multiply_masked(plan, A, B, mask, np.dtype(np.int32))
     inside = {place: value for place, value in expected.items() if place[1] in few}
-    assert {place: v for place, v, is_in in zip(places, values, reached, strict=True) if is_in} == inside
+    assert pairs_of(entries) == inside
+    assert pairs_of(entries._replace(values=ks)) == {place: witnesses[place] for place in inside}
     rest = kernels.find_pattern(plan, A, B, mask, found.append)
     assert set(pairs_of(rest._replace(values=rest.columns))) == set(expected) - set(inside)
 
@@ -377,7 +376,7 @@ def test_masks_take_no_work_outside(rng):
     assert f"{explanation.pairs:,} pairs" in str(explanation)
     with sr.profile() as ran:
         sr.matmul(A, A, mask=mask)
-    (product,) = [span for span in ran.walk() if span.name == "multiply_pattern"]
+    (product,) = [span for span in ran.walk() if span.name == "multiply_masked"]
     assert product.pairs == explanation.pairs
     assert product.details["accumulators"] == f"{explanation.accumulators['bitmap']} by bitmap"
 
@@ -458,10 +457,13 @@ def test_a_result_that_does_not_fit_is_refused_before_it_is_allocated(monkeypatc
 
 def test_results_of_large_products_do_not_depend_on_threads(rng):
     A = sp.random_array((3000, 3000), density=0.01, rng=rng, format="csr")
-    results = [sr.matmul(A, A, "plus_times", threads=threads) for threads in (1, 2, 8)]
-    for other in results[1:]:
-        assert all(getattr(other, part).tobytes() == getattr(results[0], part).tobytes() for part in PARTS)
-    np.testing.assert_allclose(results[0].toarray(), (A @ A).toarray(), rtol=1e-12)
+    A = sp.vstack([sp.csr_array(np.ones((2, 3000))), A[2:]]).tocsr()  # two rows are screened in several blocks
+    for mask in (None, A.T.tocsr()):
+        results = [sr.matmul(A, A, "plus_times", mask=mask, threads=threads) for threads in (1, 2, 8)]
+        for other in results[1:]:
+            assert all(getattr(other, part).tobytes() == getattr(results[0], part).tobytes() for part in PARTS)
+        expected = (A @ A).toarray() * (1 if mask is None else mask.toarray() != 0)
+        np.testing.assert_allclose(results[0].toarray(), expected, rtol=1e-12)
 
 
 PARTS = ("indptr", "indices", "data")

@@ -283,13 +283,22 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels, S
         self,
         plan: KernelPlan,
         A: CompressedRows,
-        B: CompressedRows | Array,
+        B: CompressedRows,
         pattern: CompressedRows,
         values: Array,
-        reached: Array | None,
         witness: Array | None,
     ) -> dict[str, int]:
-        return sparse_loops.multiply_pattern(plan, A, B, pattern, values, reached, witness)
+        return sparse_loops.multiply_pattern(plan, A, B, pattern, values, witness)
+
+    def multiply_masked(
+        self,
+        plan: KernelPlan,
+        A: CompressedRows,
+        B: CompressedRows | Array,
+        mask: CompressedRows,
+        witness_dtype: Any,
+    ) -> tuple[CompressedRows, Array | None, dict[str, int]]:
+        return sparse_loops.multiply_masked(plan, A, B, mask, witness_dtype)
 
     def multiply_mixed(
         self,

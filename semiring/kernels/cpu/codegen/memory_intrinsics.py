@@ -14,6 +14,7 @@ from numba import extending, types
 
 from semiring.kernels.cpu.codegen.numba_internals import add_attribute, array_at, data_of, void
 from semiring.kernels.cpu.codegen.target import host
+from semiring.kernels.cpu.codegen.vector import I8, prefetch
 
 # Numba gives an intrinsic its typing context, the types of its arguments, and later the code generator's context.
 Context = Any
@@ -121,6 +122,18 @@ def count_bits(typing: Context, word: Any) -> Code:
         return builder.ctpop(args[0])
 
     return types.int64(types.uint64), code
+
+
+@intrinsic
+def prefetch_element(typing: Context, array: Any, place: Any) -> Code:
+    """Start to load the cache line of an element of a vector, which may lie outside the vector."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = builder.gep(data_of(context, builder, signature.args[0], args[0]), [args[1]])
+        prefetch(builder, builder.bitcast(pointer, I8.as_pointer()))
+        return void(context)
+
+    return types.void(array, types.intp), code
 
 
 @intrinsic
