@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from semiring import profiling
 from semiring.advice import quote
 from semiring.algebra import Semiring
-from semiring.algebra.catalogue import adds_products, as_semiring, min_plus, path_counts
+from semiring.algebra.catalogue import adds_products, as_semiring, path_counts
 from semiring.algorithms.methods import METHODS, check_method_options, matrix_methods, methods_by_device, takes_edges
 from semiring.algorithms.predecessors import PredecessorSearch
 from semiring.algorithms.progress import Progress, as_progress
@@ -259,6 +259,13 @@ def closure(
            [3., 0., 2.],
            [1., 4., 0.]])
     """
+    rare = device, memory, journal, weight, directed, columns, progress, compute_dtype, method_options
+    has_defaults = not [x for x in rare if x is not None] and method == "auto" and explain is False
+    has_defaults = has_defaults and isinstance(check, bool) and isinstance(structure, bool) and reflexive is True
+    if has_defaults and type(A) is np.ndarray and not profiling.active and (out is None or _may_write_to(out, A)):
+        D = close_plainly(A, semiring, check=check, threads=threads, out=out)
+        if D is not None:
+            return D
     if not (reflexive is True is check and explain is False and directed is None):  # saves a microsecond
         full = isinstance(explain, str) and explain == "full"
         check_flags({"reflexive": reflexive, "check": check, "explain": full or explain, "directed": directed})
@@ -271,11 +278,8 @@ def closure(
         semiring = _count_paths(A, as_semiring(semiring), Reading(weight, directed, columns))
     options = _make_options(semiring, method, threads, check, structure, several, compute_dtype, method_options)
     progress = as_progress(progress)
-    rare = device, memory, journal, weight, directed, columns
-    plain = not explain and not profiling.active and rare.count(None) == len(rare)
-    if plain and _is_plain(A, out, options):
-        if reflexive and progress is None and (D := close_plainly(A, options, out)) is not None:
-            return D
+    needs_front_end = explain or profiling.active or [x for x in rare[:6] if x is not None]
+    if not needs_front_end and _is_plain(A, out, options):
         return close_array(A, options, out, plus=not reflexive, progress=progress)
     reading = Reading(weight, directed, columns)
     reading.check(A)
@@ -481,6 +485,12 @@ def closure_with_predecessors(
 
     Source: `semiring.algorithms.predecessors`.
     """
+    rare = progress, rounded_to, explanation, device, method_options
+    has_defaults = not [x for x in rare if x is not None] and method == "auto" and isinstance(structure, bool)
+    if has_defaults and isinstance(check, bool) and not profiling.active:
+        found = close_plainly(A, semiring, check=check, threads=threads, search=True)
+        if found is not None:
+            return found  # type: ignore[no-any-return]
     progress = as_progress(progress, "paths")
     if not semiring.selective:
         raise AlgebraError(f"predecessors need a selective ⊕, which {semiring.name} does not have: use closure")
@@ -489,10 +499,6 @@ def closure_with_predecessors(
         raise UnknownNameError("closure method with predecessors", method, names, methods_by_device(names))
     inspection, several = PredecessorSearch(), _split_device(device)[1]
     options = _make_options(semiring, method, threads, check, structure, several, None, method_options)
-    plain = progress is None and rounded_to is None and explanation is None and not several and not profiling.active
-    if plain and _is_plain(A, None, options) and (D := close_plainly(A, options)) is not None:
-        inspection.find(engine_of(make_plan(min_plus, D.dtype, nonnegative=True, threads=options.threads), D), D, A)
-        return D, inspection.predecessors
     request = Request(
         operand=A,
         options=options,

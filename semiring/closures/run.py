@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from semiring import profiling
-from semiring.algebra.catalogue import adds_exponentials, adds_products, max_times, min_plus, min_times
+from semiring.algebra import Semiring
+from semiring.algebra.catalogue import adds_exponentials, adds_products, as_semiring, max_times, min_plus, min_times
 from semiring.algebra.expressions.tree import is_half
 from semiring.algorithms.algorithm import Algorithm, Method
 from semiring.algorithms.dense import Dense, dense_method_of
 from semiring.algorithms.irreflexive_closure import irreflexive_product, make_irreflexive, make_irreflexive_from_loops
 from semiring.algorithms.packed_bits import clear_tail
 from semiring.algorithms.potentials.scales import cycle_weights, scales
+from semiring.algorithms.predecessors import predecessors
 from semiring.algorithms.progress import ReportingEngine
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.stars import (
     add_matrix_index,
+    check_star,
     divergence_error,
     gain_error,
     may_diverge,
@@ -34,13 +38,14 @@ from semiring.arrays.parts import clear_zeros
 from semiring.arrays.zero_conventions import warn_of_other_zeros
 from semiring.closures.encodings import is_near_no_path, wider_integers
 from semiring.closures.matrix import EncodedMatrix
-from semiring.closures.problem import LEAST, Options, Problem, is_tropical
+from semiring.closures.problem import LEAST, Problem, is_tropical
 from semiring.errors import DivergenceError
-from semiring.kernels import backend_for
-from semiring.kernels.contract import KernelPlan
+from semiring.kernels import backend_for, named_backend
+from semiring.kernels.contract import Backend, KernelPlan
 from semiring.kernels.engine import Engine, make_plan
 from semiring.kernels.machines import closure_speed
 from semiring.namespaces import array_namespace
+from semiring.thread_counts import check_threads, get_threads
 
 if TYPE_CHECKING:
     from semiring.closures.choose import Choice
@@ -124,39 +129,53 @@ def run(choice: Choice, out: Any = None) -> Any:
     return out
 
 
-def close_plainly(A: Any, options: Options, out: Any = None) -> Any:
+def close_plainly(
+    A: Any,
+    semiring: Semiring | str | None,
+    *,
+    check: bool = True,
+    threads: int | None = None,
+    out: Any = None,
+    search: bool = False,
+) -> Any:
     """Return the min-plus closure of an array (n, n) of few floats ≥ 0, without a problem; None for any other array.
 
     Such a matrix is one block, no structure is analysed, and no encoding applies to it but the sign bit of zeros. This
-    saves most of the time of the smallest calls. ``out`` may be A, or shares no memory with it.
+    saves most of the time of the smallest calls. ``out`` may be A, or shares no memory with it. With ``search``, return
+    the closure and its predecessors.
     """
-    semiring, dtype = options.semiring, A.dtype
-    if (
-        not 0 < A.size <= _PLAIN
-        or type(A) is not np.ndarray
-        or A.ndim != 2
-        or dtype.char not in "fd"
-        or options.method != "auto"
-        or options.compute_dtype is not None
-    ):
+    if type(A) is not np.ndarray or A.ndim != 2 or not 0 < A.size <= _PLAIN or A.dtype.char not in "fd":
         return None
-    if semiring.tropical != "min" or not is_tropical(semiring) or not semiring.domain.everything:
+    dtype, n, algebra = A.dtype, len(A), min_plus if semiring is None else as_semiring(semiring)
+    if A.shape[1] != n or not dtype.isnative:
         return None
-    backend, n = backend_for(A, min_plus, dtype), len(A)
-    if n > min(schedule_for(backend.name, dtype).leaf, LEAST - 1):
+    backend, most = _plain_kernels(algebra, dtype, named_backend())
+    if n > most or n >= LEAST:
         return None
     least = _least(A, None)
     if not least >= 0:  # NaN, or a weight below 0
         return None
-    D = empty_like(A) if out is None else out
+    count = get_threads() if threads is None else check_threads(threads)
+    D = np.empty(A.shape, dtype) if out is None else out
     if least == 0 or n == 3:
-        if options.check:
-            warn_of_other_zeros(A, semiring)
+        if check:
+            warn_of_other_zeros(A, algebra)
         clear_zeros(A, D)
     elif D is not A:
         D[...] = A
-    backend.close_block(make_plan(min_plus, dtype, nonnegative=True, threads=options.threads), D)
-    return D
+    plan = make_plan(min_plus, dtype, nonnegative=True, threads=count)
+    backend.close_block(plan, D)
+    return (D, predecessors(backend, plan, D, A)) if search else D
+
+
+@lru_cache(maxsize=256)
+def _plain_kernels(semiring: Semiring, dtype: np.dtype[Any], backend_name: str | None) -> tuple[Backend, int]:
+    """Return the backend of the host, and the most rows that `close_plainly` closes; 0 in another semiring."""
+    backend = backend_for(None, min_plus, dtype)
+    if semiring.tropical != "min" or not is_tropical(semiring) or not semiring.domain.everything:
+        return backend, 0
+    check_star(semiring, dtype)
+    return backend, schedule_for(backend.name, dtype).leaf
 
 
 def _new_memory(p: Problem, a: Algorithm) -> Any:
