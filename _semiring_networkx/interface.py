@@ -5,6 +5,7 @@ A function is loaded when it is first called, because NetworkX inspects the func
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -51,20 +52,40 @@ def _discard_cached_graphs(arguments: tuple[Any, ...]) -> None:
             cache.get("backends", {}).pop("semiring", None)
 
 
+def _is_required() -> bool:
+    """Return whether the call of a function of this backend came with ``backend="semiring"``.
+
+    NetworkX then replaces the message of a `NotImplementedError` by one without the reason. Its functions that call
+    backends hold that message in ``extra_message``, and None where NetworkX computes what the backend does not.
+    """
+    return sys._getframe(2).f_locals.get("extra_message") is not None
+
+
 def _lazy_function(name: str) -> Any:
     def function(*args: Any, **kwargs: Any) -> Any:
         served = getattr(import_module(f"semiring.compat.networkx.{MODULES[name]}"), name)
         _discard_cached_graphs((*args, *kwargs.values()))
         try:
             return served(*args, **kwargs)
+        except NotImplementedError as error:
+            reason = error
         except TypeError:
             from inspect import signature
 
             try:
                 signature(served).bind(*args, **kwargs)
             except TypeError as error:
-                raise NotImplementedError(f"a parameter that came with a later NetworkX: {error}") from None
-            raise
+                reason = NotImplementedError(f"a parameter that came with a later NetworkX: {error}")
+            else:
+                raise
+        if not _is_required():
+            raise reason  # NetworkX computes the result
+        from networkx import NetworkXNotImplemented
+
+        raise NetworkXNotImplemented(
+            f"the backend 'semiring' does not compute {name} for these arguments: {reason}. Without backend='semiring' "
+            "NetworkX computes it"
+        ) from reason
 
     function.__name__ = function.__qualname__ = name
     return function

@@ -565,9 +565,27 @@ def test_a_negative_cycle_is_the_error_of_networkx_and_named():
     for ask in asked:
         with pytest.raises(nx.NetworkXUnbounded, match=r"^Negative cycle detected: . → . → . → .$"):
             ask()
-    with pytest.raises(RuntimeError) as caught:  # NetworkX's has an answer, which is none
+    with pytest.raises(nx.NetworkXNotImplemented, match="by name, it is"):  # NetworkX's has an answer, which is none
         nx.floyd_warshall(G, backend="semiring")
-    assert "by name, it is" in str(caught.value.__cause__)
+
+
+@pytest.mark.parametrize(
+    ("weights", "reason"),
+    [
+        ({("a", "a"): -1.0}, "a loop of negative weight"),
+        ({("a", "b"): None}, "not all int or float"),
+        ({("a", "b"): float("nan")}, "NaN or -inf"),
+        ({("a", "b"): 1, ("b", "a"): -3}, "there is a negative cycle"),
+    ],
+)
+def test_a_named_backend_states_why_it_does_not_compute(weights, reason):
+    """NetworkX replaces the message of a NotImplementedError, and computes the result where no backend is named."""
+    G = nx.DiGraph()
+    G.add_weighted_edges_from((*ends, weight) for ends, weight in weights.items())
+    with pytest.raises(nx.NetworkXNotImplemented, match=f"floyd_warshall_numpy for these arguments: .*{reason}"):
+        nx.floyd_warshall_numpy(G, backend="semiring")
+    with nx.config(backend_priority=["semiring"]):
+        np.testing.assert_array_equal(nx.floyd_warshall_numpy(G), plain("floyd_warshall_numpy")(G))
 
 
 def test_the_graph_without_vertices_and_negative_loops_are_left_to_networkx():
