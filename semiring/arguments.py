@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from operator import index
 from typing import Any
 
@@ -11,13 +11,24 @@ import numpy as np
 from semiring.advice import quote
 from semiring.errors import DTypeError, ShapeError
 
-__all__ = ["as_dtype", "as_numbers", "as_shape", "check_dimensions", "check_flags", "require_integer", "require_text"]
+__all__ = [
+    "as_dtype",
+    "as_numbers",
+    "as_shape",
+    "check_dimensions",
+    "check_flags",
+    "is_one_of",
+    "require_flag",
+    "require_integer",
+    "require_text",
+]
 
 _MOST_DIMENSIONS = 32  # of arrays that NumPy's functions broadcast
 
 #: The options that are flags, and whether None is accepted, which lets the function choose.
 _FLAGS = {
     "check": False,
+    "complement": False,
     "directed": True,
     "exact": False,
     "explain": False,
@@ -94,5 +105,19 @@ def check_flags(options: Mapping[str, Any]) -> None:
         if name in _FLAGS and type(value) is not bool and not isinstance(value, np.bool_):
             if (value is None and _FLAGS[name]) or (name == "explain" and isinstance(value, str) and value == "full"):
                 continue
-            allowed = "True, False or 'full'" if name == "explain" else "True or False"
-            raise TypeError(f"{name} is {allowed}, not {quote(value)}")
+            raise _flag_error(name, value, "True, False or 'full'" if name == "explain" else "True or False")
+
+
+def require_flag(value: Any, name: str) -> None:
+    """Raise `TypeError` unless a flag is True or False."""
+    if type(value) is not bool and not isinstance(value, np.bool_):
+        raise _flag_error(name, value, "True or False")
+
+
+def _flag_error(name: str, value: Any, allowed: str) -> TypeError:
+    return TypeError(f"{name} is {allowed}, not {quote(value)}")
+
+
+def is_one_of(value: Any, names: Container[str]) -> bool:
+    """Return whether an option is one of some texts. An array has no truth value to compare, and is none."""
+    return isinstance(value, str) and value in names

@@ -36,6 +36,7 @@ __all__ = [
     "may_write_to",
     "single_device",
     "to_host",
+    "wait_for_stream",
 ]
 
 
@@ -218,6 +219,11 @@ def to_host(array: Any) -> np.ndarray[Any, Any]:
     with span("transfer", "to the host", moved=2 * array.nbytes, array=describe_array(array)):
         copy: np.ndarray[Any, Any] = array.get()
         return copy
+
+
+def wait_for_stream() -> None:
+    """Wait for the work on the current stream of the current GPU."""
+    load_cupy().cuda.get_current_stream().synchronize()
 
 
 def make_exporter(*arguments: Any) -> Callable[[Array], Any]:

@@ -19,9 +19,8 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import adds_products, as_semiring, path_counts
 from semiring.algorithms.methods import METHODS, check_method_options, matrix_methods, methods_by_device, takes_edges
 from semiring.algorithms.predecessors import PredecessorSearch
-from semiring.algorithms.progress import Progress, as_progress
 from semiring.algorithms.stars import check_star
-from semiring.arguments import check_flags
+from semiring.arguments import check_flags, is_one_of
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.device import are_disjoint
 from semiring.arrays.labels import may_name_vertices
@@ -38,6 +37,7 @@ from semiring.io.inputs import Reading
 from semiring.io.network import semiring_of
 from semiring.kernels.engine import engine_of, make_plan
 from semiring.namespaces import Array, array_namespace, is_device_array
+from semiring.progress import Progress, as_progress
 from semiring.thread_counts import check_threads, get_threads
 
 __all__ = ["METHODS", "Explanation", "closure", "closure_of_rounded", "closure_with_predecessors"]
@@ -260,8 +260,9 @@ def closure(
            [1., 4., 0.]])
     """
     rare = device, memory, journal, weight, directed, columns, progress, compute_dtype, method_options
-    has_defaults = not [x for x in rare if x is not None] and method == "auto" and explain is False
-    has_defaults = has_defaults and isinstance(check, bool) and isinstance(structure, bool) and reflexive is True
+    has_defaults = not [x for x in rare if x is not None] and isinstance(method, str) and method == "auto"
+    has_defaults = has_defaults and explain is False and reflexive is True
+    has_defaults = has_defaults and isinstance(check, bool) and isinstance(structure, bool)
     if has_defaults and type(A) is np.ndarray and not profiling.active and (out is None or _may_write_to(out, A)):
         D = close_plainly(A, semiring, check=check, threads=threads, out=out)
         if D is not None:
@@ -389,7 +390,7 @@ def _make_options(
     Raises `UnknownNameError` for a method, its options or a rule, and `DTypeError` for a dtype of the arithmetic.
     """
     algebra, allowed = as_semiring(semiring), select_rules(structure)
-    if method != "auto" and method not in METHODS:
+    if not is_one_of(method, METHODS):
         raise UnknownNameError("closure method", method, METHODS, methods_by_device(METHODS))
     count = get_threads() if threads is None else check_threads(threads)
     structures = frozenset() if devices else allowed
@@ -425,6 +426,8 @@ def _split_device(device: Any) -> tuple[Any, tuple[int, ...]]:
         return None, ()
     from semiring.arrays.device import device_numbers, single_device
 
+    if hasattr(device, "shape"):  # an array has no truth value to compare with names
+        raise TypeError(f"device is a text such as 'cuda', or a tuple of texts, not {quote(device)}")
     return single_device(device), device_numbers(device)
 
 
@@ -494,7 +497,7 @@ def closure_with_predecessors(
     progress = as_progress(progress, "paths")
     if not semiring.selective:
         raise AlgebraError(f"predecessors need a selective ⊕, which {semiring.name} does not have: use closure")
-    if method not in METHODS or takes_edges(method):
+    if not is_one_of(method, METHODS) or takes_edges(method):
         names = matrix_methods()
         raise UnknownNameError("closure method with predecessors", method, names, methods_by_device(names))
     inspection, several = PredecessorSearch(), _split_device(device)[1]

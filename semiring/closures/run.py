@@ -18,7 +18,7 @@ from semiring.algorithms.irreflexive_closure import irreflexive_product, make_ir
 from semiring.algorithms.packed_bits import clear_tail
 from semiring.algorithms.potentials.scales import cycle_weights, scales
 from semiring.algorithms.predecessors import predecessors
-from semiring.algorithms.progress import ReportingEngine
+from semiring.algorithms.reporting_engine import ReportingEngine
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.stars import (

@@ -17,7 +17,7 @@ from typing import Any
 
 from semiring.advice import option
 from semiring.algorithms.algorithm import Method
-from semiring.algorithms.progress import ReportingEngine
+from semiring.algorithms.reporting_engine import ReportingEngine
 from semiring.algorithms.schedule import BLOCKED, schedule_for
 from semiring.algorithms.stars import may_diverge
 from semiring.arrays.device import load_cupy

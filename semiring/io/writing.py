@@ -14,7 +14,6 @@ from semiring.advice import quote
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.expressions.tree import is_floating, is_half
-from semiring.algorithms.progress import Progress, as_progress
 from semiring.arguments import require_text
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.labels import is_edge_frame, is_frame, is_graph, labelled_square
@@ -28,6 +27,7 @@ from semiring.io.network import Network, compress, convert_network, count_vertic
 from semiring.io.reading import format_of
 from semiring.io.text import ProgressMatrix
 from semiring.kernels.contract import NO_PREDECESSOR
+from semiring.progress import Progress, as_progress
 
 __all__ = ["write", "write_vertices"]
 

@@ -37,6 +37,7 @@ from semiring.kernels import backend_for, device_backend
 from semiring.kernels.engine import Engine, make_plan
 from semiring.linalg.product_explanation import is_recording, pause_recording, record_kernel
 from semiring.namespaces import Array, array_namespace, is_device_array
+from semiring.progress import in_parts
 from semiring.thread_counts import check_threads, get_threads
 
 if TYPE_CHECKING:
@@ -309,7 +310,7 @@ def _apply_to_matrices(
     A, B = (X if X.shape[:-2] == batch else xp.broadcast_to(X, batch + X.shape[-2:]) for X in (A, B))
     # The number of last dimensions of the batch that are one launch.
     joined = _joinable_dimensions(batch, C, A, B) if stacks else 0
-    for index in np.ndindex(batch[: len(batch) - joined]):
+    for index in in_parts([*np.ndindex(batch[: len(batch) - joined])]):
         parts = [array[index] for array in (C, A, B, *witnesses)]
         kernel(*(_join_dimensions(part, joined) for part in parts))
 

@@ -30,12 +30,13 @@ from semiring.linalg.elementwise import identity
 from semiring.linalg.product_explanation import ProductExplanation, record_product
 from semiring.linalg.sparse_products import has_sparse, multiply_sparse, sparse_identity
 from semiring.namespaces import Array, array_namespace, is_device_array
+from semiring.progress import Progress, report_progress
 
 __all__ = ["demand_selective", "matmul", "power"]
 
 
-class _ProductOptions(TypedDict, total=False):
-    """The options of every overload of `matmul`."""
+class _KernelOptions(TypedDict, total=False):
+    """The options of `matmul` that functions for other operands take, too."""
 
     mask: Any
     complement: bool
@@ -43,6 +44,12 @@ class _ProductOptions(TypedDict, total=False):
     check: bool
     threads: int | None
     device: Any
+
+
+class _ProductOptions(_KernelOptions, total=False):
+    """The options of every overload of `matmul`."""
+
+    progress: Progress | bool | None
 
 
 _ArrayOrList: TypeAlias = NDArray[Any] | list[Any]
@@ -132,6 +139,7 @@ def matmul(
     check: bool = True,
     threads: int | None = None,
     device: Any = None,
+    progress: Progress | bool | None = None,
 ) -> Any:
     """Return the product C[i, j] = ⊕ₖ A[i, k] ⊗ B[k, j], and on request the k that attains each entry.
 
@@ -170,6 +178,9 @@ def matmul(
     device : str, optional
         ``"cuda"`` or ``"cuda:1"`` computes on that GPU. Operands in another memory are copied to it, and the result is
         copied back.
+    progress : callable or bool, optional
+        A function is called as ``progress(done, total)`` during the work, and True draws a bar, as in
+        `semiring.closure`.
 
     Returns
     -------
@@ -241,9 +252,19 @@ def matmul(
     semiring = as_semiring(semiring)
     if complement and mask is None:
         raise ValueError("complement=True needs a mask: pass mask=, whose entries are left out")
+    if progress is not None and progress is not False:
+        rest: _KernelOptions = {"out": out, "check": check, "threads": threads, "device": device}
+        rest |= {"mask": mask, "complement": complement}
+        with report_progress(progress, "product"):
+            result = matmul(A, B, semiring, return_witness=return_witness, explain=explain, **rest)
+            if any(is_device_array(getattr(x, "words", x)) for x in (A, B)):
+                from semiring.arrays.device import wait_for_stream
+
+                wait_for_stream()
+        return result
     if explain:
         with record_product(semiring.name, "matmul") as explanation:
-            rest: _ProductOptions = {"out": out, "check": check, "threads": threads, "device": device}
+            rest = {"out": out, "check": check, "threads": threads, "device": device}
             rest |= {"mask": mask, "complement": complement}
             return matmul(A, B, semiring, return_witness=bool(return_witness), **rest), explanation
     if return_witness:
@@ -264,7 +285,7 @@ def matmul(
         return packed.matmul(A, B, semiring, out, threads, device)
     if (type(A) is not np.ndarray or type(B) is not np.ndarray) and (is_labelled(A) or is_labelled(B)):
         A, B, labelled = labelled_product(A, B)
-        options: _ProductOptions = {"out": out, "check": check, "threads": threads, "device": device}
+        options: _KernelOptions = {"out": out, "check": check, "threads": threads, "device": device}
         if return_witness:
             product, witness = matmul(A, B, semiring, return_witness=True, **options)
             return (labelled(product) if out is None else out), labelled(witness)

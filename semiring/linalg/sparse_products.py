@@ -34,6 +34,7 @@ from semiring.linalg.dispatch import (
 )
 from semiring.linalg.product_explanation import is_recording, pause_recording, record_kernel
 from semiring.namespaces import Array, is_device_array
+from semiring.progress import in_parts
 
 __all__ = ["has_sparse", "multiply_sparse", "read_sparse_operands", "sparse_identity"]
 
@@ -273,7 +274,7 @@ class _Product:
         batch = shape[: len(shape) - (A.ndim > 1) - (B.ndim > 1)]
         C = np.empty((*batch, rows, columns), self.plan.dtype)
         witness = self._make_witness(A.shape[-1], C.shape)
-        for index in np.ndindex(batch):
+        for index in in_parts([*np.ndindex(batch)]):
             pair: list[Any] = [
                 x if isinstance(x, CompressedRows) else np.ascontiguousarray(_matrix_of(x, batch, index, flat))
                 for x, flat in ((left, (1, -1)), (right, (-1, 1)))

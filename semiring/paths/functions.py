@@ -15,7 +15,7 @@ from semiring.advice import fewer_paths_advice, quote
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring, boolean, max_min, max_plus, max_times, min_plus
 from semiring.algorithms.methods import check_method_options
-from semiring.algorithms.progress import Progress, as_progress
+from semiring.arguments import is_one_of
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.device import single_device
 from semiring.arrays.labels import LabelledArray, is_frame, labelled_square, may_name_vertices
@@ -39,6 +39,7 @@ from semiring.io.network import semiring_of
 from semiring.namespaces import is_device_array
 from semiring.paths.result import Paths
 from semiring.paths.selected_sources import SearchResult, SomePaths
+from semiring.progress import Progress, report_progress
 from semiring.thread_counts import check_threads, get_threads
 
 __all__ = [
@@ -324,7 +325,6 @@ class _PathRequest(NamedTuple):
             table = select_paths(paths, rows, columns)
             answer = SearchResult(sources=rows, targets=columns, limit=None, **table._asdict(), explanation=explanation)
             return SomePaths(answer, self.semiring, vertices)
-        progress = as_progress(self.options["progress"], "paths")
         _refuse_stack(A)
         try:
             edges = edges_of(A, self.semiring, reading=self.reading, check=self.options["check"])
@@ -333,22 +333,21 @@ class _PathRequest(NamedTuple):
         vertices = Vertices(edges.pattern.n, edges.names if self.names is None else self.names)
         rows, columns = _number_ends(vertices, sources, targets)
         threads = self.options["threads"]
-        answer = find_paths(
-            edges,
-            self.semiring,
-            rows,
-            columns,
-            limit,
-            names=vertices.names,
-            method=self.options["method"],
-            predecessors=self.predecessors,
-            threads=get_threads() if threads is None else check_threads(threads),
-            find_all_paths=lambda matrix, method: self._replace(
-                names=None, options=self.options | {"method": method}, explain=False
-            ).find_all_paths(LabelledArray(matrix, None, return_unchanged))[0],
-        )
-        if progress is not None:
-            progress(1, 1)
+        with report_progress(self.options["progress"], "paths") as progress:
+            answer = find_paths(
+                edges,
+                self.semiring,
+                rows,
+                columns,
+                limit,
+                names=vertices.names,
+                method=self.options["method"],
+                predecessors=self.predecessors,
+                threads=get_threads() if threads is None else check_threads(threads),
+                find_all_paths=lambda matrix, method: self._replace(
+                    names=None, options=self.options | {"method": method, "progress": progress}, explain=False
+                ).find_all_paths(LabelledArray(matrix, None, return_unchanged))[0],
+            )
         return SomePaths(answer, self.semiring, vertices)
 
 
@@ -643,7 +642,7 @@ def transitive_closure(A: Any, *, reflexive: bool = True, predecessors: bool | N
         options["names"] = labelled.names if options.get("names") is None else options["names"]
     if not (may_name_vertices(A) or reading.lists_edges(A)):
         _refuse_stack(A)
-        unpacked = with_predecessors or options.get("method", "auto") != "auto"  # a method may not support bits
+        unpacked = with_predecessors or not is_one_of(options.get("method", "auto"), ("auto",))  # some support no bits
         if not (some or is_device_array(A)):
             _demand_table(A, with_predecessors, unpacked)
         A = _as_truth_values(A, options.get("check", True))

@@ -40,6 +40,7 @@ from semiring.kernels.engine import make_plan
 from semiring.namespaces import array_namespace
 from semiring.paths.result import Paths
 from semiring.paths.selected_sources import SearchResult
+from semiring.progress import in_parts, portion
 from semiring.sparse.edge_inputs import SparseEntries
 from semiring.sparse.factorization import Factor, choose_work_dtype, largest_magnitude
 from semiring.sparse.symbolic_factor import Analysis, analyse, widest_level
@@ -365,7 +366,8 @@ class _Elimination(Algorithm):
 
     def run(self, p: Any, *_: Any) -> PathTable:
         edges = SparseEntries(p.edges.pattern, p.edges.values, None, p.edges.scan)  # without names of vertices
-        factor = Factor(p.semiring, edges, p.analysis, p.options.threads)
+        with portion(0, 1, 2):
+            factor = Factor(p.semiring, edges, p.analysis, p.options.threads)
 
         def find(i: int, j: int) -> list[int]:
             if "graph" in p.__dict__ and p.graph is not None:
@@ -379,10 +381,12 @@ class _Elimination(Algorithm):
         if p.limit is None:
             place = f"a table of {count:,} × {p.columns.size:,}"
             demand_memory(count * p.columns.size * size, place, "name fewer vertices, or call factor(A).rows")
-            return PathTable(factor.table(p.rows, p.targets), None, find)
+            with portion(1, 2, 2):
+                return PathTable(factor.table(p.rows, p.targets), None, find)
         step = max(1, _ENTRIES // max(1, p.n))
-        blocks = (factor.table(p.rows[i : i + step], p.targets) for i in range(0, count, step))
-        return PathTable(_stack_rows(p, [p.limit_rows(block) for block in blocks]), None, find)
+        blocks = (factor.table(p.rows[i : i + step], p.targets) for i in in_parts(range(0, count, step)))
+        with portion(1, 2, 2):
+            return PathTable(_stack_rows(p, [p.limit_rows(block) for block in blocks]), None, find)
 
 
 def _stack_rows(p: _PathProblem, parts: list[Any]) -> Any:

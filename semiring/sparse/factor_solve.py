@@ -98,7 +98,12 @@ class TriangularSolves:
             self.solve_vectors(X, active)
             kernels.gather_columns(X, a.place, out[:, columns])
 
-        run_tasks(solve_part, [(part,) for part in split_vectors(B.shape[1], self.plan.threads)], self.plan.threads)
+        run_tasks(
+            solve_part,
+            [(part,) for part in split_vectors(B.shape[1], self.plan.threads)],
+            self.plan.threads,
+            reports=True,
+        )
 
     def solve_unit_vectors(self, vertices: Array, receive: Callable[[Array, Array], None]) -> None:
         """Call ``receive(positions, X)`` with rows of A*, or its columns, some at a time and on several threads.
@@ -128,7 +133,9 @@ class TriangularSolves:
             receive(positions, X)
             workspaces.append(workspace)
 
-        run_tasks(solve_part, [(part,) for part in split_vectors(vertices.size, plan.threads)], plan.threads)
+        run_tasks(
+            solve_part, [(part,) for part in split_vectors(vertices.size, plan.threads)], plan.threads, reports=True
+        )
 
     def rows(self, vertices: Array, receive: Callable[[Array, Array], None]) -> None:
         """Call ``receive(positions, Y)``, as `solve_unit_vectors` does. It may overwrite Y (len(positions), n).

@@ -42,6 +42,7 @@ from semiring.kernels.contract import KernelPlan
 from semiring.kernels.engine import make_plan
 from semiring.namespaces import is_device_array
 from semiring.out_of_core.stored_matrix import is_npy_name
+from semiring.progress import Progress, report_progress
 from semiring.sparse.edge_inputs import SparseEntries, check_values, edges_of
 from semiring.sparse.mixed_signs import ExactPotentials, find_potentials, raise_for_negative_cycle
 from semiring.sparse.numeric_factor import FactorNumbers, OpenFactor, PivotError, update_factor_numbers
@@ -83,6 +84,7 @@ def factor(
     check: bool = ...,
     threads: int | None = ...,
     device: Any = ...,
+    progress: Progress | bool | None = ...,
     explain: Literal[False] = ...,
 ) -> Factor: ...
 @overload
@@ -97,6 +99,7 @@ def factor(
     check: bool = ...,
     threads: int | None = ...,
     device: Any = ...,
+    progress: Progress | bool | None = ...,
     explain: Literal[True],
 ) -> tuple[Factor, FactorExplanation]: ...
 def factor(
@@ -110,6 +113,7 @@ def factor(
     check: bool = True,
     threads: int | None = None,
     device: Any = None,
+    progress: Progress | bool | None = None,
     explain: bool = False,
 ) -> Any:
     """Return the `Factor` of a graph: A* in sparse triangular factors, which answer any number of queries.
@@ -139,6 +143,9 @@ def factor(
     device : str, optional
         ``"cuda"`` (or ``"cuda:1"``): the GPU that computes and holds the factor, and answers queries. Matrices are
         returned as CuPy arrays there. Paths and reductions of rows are returned on the host.
+    progress : callable or bool, optional
+        A function is called as ``progress(done, total)`` during the elimination, and True draws a bar, as in
+        `semiring.closure`.
     explain : bool, default False
         Return (F, explanation). The explanation prints the ordering, the fill, the supernodes, the work and the memory.
 
@@ -206,7 +213,8 @@ def factor(
     analysis = analyse(edges.pattern, ordering)
     if wide:
         announce(line, perf_counter() - start)
-    result = Factor(algebra, edges, analysis, count, placement)
+    with report_progress(progress, "factor"):
+        result = Factor(algebra, edges, analysis, count, placement)
     return (result, result.explain()) if explain else result
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring import profiling
+from semiring.algorithms.reporting_engine import ReportingEngine
 from semiring.algorithms.rkleene import rkleene
 from semiring.errors import AlgebraError
 from semiring.kernels import backend_for
@@ -25,6 +26,7 @@ from semiring.kernels.cpu.elimination import fronts as kernels
 from semiring.kernels.cpu.elimination.gathered_rows import folds_for
 from semiring.kernels.cpu.thread_pool import run_tasks
 from semiring.kernels.engine import Engine
+from semiring.progress import current_listener, portion
 from semiring.sparse.symbolic_factor import Analysis, FactorLayout
 
 __all__ = ["FactorNumbers", "OpenFactor", "PivotError", "eliminate", "reduce_large", "update_factor_numbers"]
@@ -138,7 +140,12 @@ class _SupernodalElimination:
         # Long subtrees come first, so that the last tasks are short and threads finish at about the same time.
         stale = [root for root in roots if self.is_stale[root]]
         tasks = [(root, int(need[root])) for root in sorted(stale, key=lambda s: (a.lows[s] - s, s))]
-        run_tasks(self.eliminate_subtrees, _group_tasks(tasks, self.plan.threads), self.plan.threads)
+        work = np.where(self.is_stale, a.pairs(self.numbers.layout.symmetric), 0).tolist()
+        total = sum(work)
+        done = total - sum(work[s] for s in rest)
+        with portion(0, done, total):
+            groups = _group_tasks(tasks, self.plan.threads)
+            run_tasks(self.eliminate_subtrees, groups, self.plan.threads, reports=True)
         self.raise_if_failed()
         backend = backend_for(None, self.plan.semiring, self.plan.dtype)
         engine = Engine(backend, self.plan)
@@ -148,20 +155,29 @@ class _SupernodalElimination:
         for s in rest:
             if not self.is_stale[s]:
                 continue
+            done += work[s]
             m = int(a.depths[s])
             update = np.full(m * m, self.plan.zero, self.plan.dtype)
             for kid in sorted(kids.get(s, [])):
                 self.extend_add(s, update, kid)
-            if large[s]:
-                if not reduce_large(engine, self.numbers, s, update):
-                    self.failed_places.append(self.plan.status.diverged)
-            else:
-                end = (self.plan.zero, update)
-                place = kernels.reduce_front(self.sr, self.folds.addresses, self.memory, s, *self.structure, *end)
-                if place >= 0:
-                    self.failed_places.append(place)
+            with portion(done - work[s], done, total):
+                if large[s]:
+                    self.reduce_large(engine, s, update, work[s])
+                else:
+                    end = (self.plan.zero, update)
+                    place = kernels.reduce_front(self.sr, self.folds.addresses, self.memory, s, *self.structure, *end)
+                    if place >= 0:
+                        self.failed_places.append(place)
             self.raise_if_failed()
             self.updates[s] = update
+
+    def reduce_large(self, engine: Engine, s: int, update: Array, pairs: int) -> None:
+        """Eliminate the pivots of a large front, and report the pairs of its products."""
+        listener = current_listener()
+        if listener is not None:
+            engine = ReportingEngine(engine.backend, self.plan, listener, pairs, engine.panel)
+        if not reduce_large(engine, self.numbers, s, update):
+            self.failed_places.append(self.plan.status.diverged)
 
     def raise_if_failed(self) -> None:
         """Raise `PivotError` with the first place whose pivot has no star."""

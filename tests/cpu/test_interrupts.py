@@ -105,7 +105,7 @@ def test_a_product_returns_to_python_after_bounded_work(operation, m, k, n, thre
     kernels, computed = kernels_for(make_plan(sr.min_plus, "float32")), []
 
     def record(shape, matrices, options, blocks, threads):
-        def run(job, count, members, most):
+        def run(job, count, members, most, reports):
             areas = (blocks[:, 1] - blocks[:, 0]) * (blocks[:, 3] - blocks[:, 2])
             computed.append((int(areas.sum()), matrices[1].shape[1], int(areas.max()) * matrices[1].shape[1] * most))
 
@@ -129,7 +129,7 @@ def test_a_product_returns_to_python_after_bounded_work(operation, m, k, n, thre
 
 def test_a_product_of_packed_bits_returns_to_python_after_bounded_work(monkeypatch):
     tasks, n = [], 1 << 17
-    monkeypatch.setattr(bit_matrices, "run_tasks", lambda function, parts, threads: tasks.extend(parts))
+    monkeypatch.setattr(bit_matrices, "run_tasks", lambda function, parts, threads, reports: tasks.extend(parts))
     words = np.lib.stride_tricks.as_strided(np.zeros(1, np.uint32), (n, n // 32), (0, 4))
     bit_matrices.multiply(make_plan(sr.boolean, bool, storage="bits"), words, words, words)
     assert sum((bottom - top) * (right - left) for top, bottom, left, right in tasks) == n * n // 32

@@ -42,6 +42,7 @@ from semiring.kernels.cpu.product.macro_kernel import FULL
 from semiring.kernels.machines import cpu_speed
 from semiring.kernels.spans import record_kernels
 from semiring.kernels.tolerance import Tolerance
+from semiring.progress import in_parts
 
 _DTYPES = frozenset("fdhilqB?")
 _STACKED_PAIRS = 1 << 18  # pairs: for a larger product of a stack, the cost of a call is negligible
@@ -135,7 +136,7 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels, S
         if small and C.size and A.shape[2] and plan.storage == "elements":
             kernels_for(plan).stacked_product(C, A, B, accumulate, plan.threads)
             return
-        for matrices in zip(C, A, B, strict=True):
+        for matrices in in_parts([*zip(C, A, B, strict=True)]):
             self._multiply(plan, *matrices, accumulate)
 
     def can_multiply_in_place(self, plan: KernelPlan, m: int, n: int) -> bool:

@@ -184,7 +184,7 @@ def _product(plan: KernelPlan, C: Operand, A: Operand, B: Operand, *, accumulate
 
     threads = max(1, min(plan.threads, m * k * words * WORD_BITS // TASK_PAIRS))
     most_panels = max(1, _MAX_TASK_PAIRS // (min(m, MAX_ROWS) * k * LANES * WORD_BITS))
-    run_tasks(compute, cut_parts(m, words, threads, most_panels), threads)
+    run_tasks(compute, cut_parts(m, words, threads, most_panels), threads, reports=True)
 
 
 @lru_cache(maxsize=256)

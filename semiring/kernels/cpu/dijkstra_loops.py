@@ -207,4 +207,4 @@ def _run_shares(search: Callable[[slice], None], count: int, threads: int, searc
     ``search_size``: the number of vertices and edges of the graph, which bounds the work of a search.
     """
     step = max(1, _MIN_THREAD_WORK // search_size, min(_SOURCES_PER_TASK, -(-count // threads)))
-    run_on_ranges(lambda start, stop: search(slice(start, stop)), count, step, threads)
+    run_on_ranges(lambda start, stop: search(slice(start, stop)), count, step, threads, reports=True)

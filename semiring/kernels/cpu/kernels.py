@@ -31,6 +31,7 @@ from semiring.kernels.cpu.thread_team import HEADER, MAX_BLOCKS, lease, run_bloc
 from semiring.kernels.definition import KernelDefinition, define
 from semiring.kernels.machines import cpu_speed
 from semiring.kernels.machines.speed_data import CpuSpeed, TileShape
+from semiring.progress import in_parts, portion
 
 _ALIGNMENT = 64
 _CACHE_LIMIT = 256  # the most entries of a cache
@@ -164,7 +165,7 @@ class Kernels:
             blocks = self._cached_blocks(
                 self.product_blocks, m, n, tasks, -(-m * n * steps // self.block_pairs), in_place
             )
-            for start in range(0, inner, steps):
+            for start in in_parts(range(0, inner, steps)):
                 part = slice(start, start + steps)
                 options = accumulate or start > 0, chunk, k0 + start, a_subdiagonals, b_subdiagonals
                 self._run_on_threads(shape, (C, A[:, part], B[part], P), options, blocks, min(threads, len(blocks)))
@@ -194,9 +195,9 @@ class Kernels:
         """
         (m, n), strip = C.shape, max(_COPY_STRIP, _COPY_BYTES // (A.shape[1] * self.size))
         rows, columns = (X.shape[i] if X.strides[1] == self.size else strip for i, X in enumerate((A, B)))
-        for left in range(0, n, columns):
+        for left in in_parts(range(0, n, columns)):
             with _contiguous_rows(B[:, left : left + columns], threads) as b:
-                for top in range(0, m, rows):
+                for top in in_parts(range(0, m, rows)):
                     c, p = (X[top : top + rows, left : left + columns] for X in (C, P))
                     with _contiguous_rows(A[top : top + rows], threads) as a:
                         self.product(
@@ -236,7 +237,7 @@ class Kernels:
         steps = self._steps_at_once(entries, inner, tasks, self.speed.depth)
         blocks = self._cached_blocks(self.upper_product_blocks, n, max(tasks, entries * steps // self.block_pairs))
         no_marks = np.empty((0, 0), np.int32)
-        for start in range(0, inner, steps):
+        for start in in_parts(range(0, inner, steps)):
             part = slice(start, start + steps)
             matrices, options = (C, A[:, part], B[part], no_marks), (1, 0, 0, FULL, FULL)
             self._run_on_threads(shape, matrices, options, blocks, min(threads, tasks, len(blocks)))
@@ -260,7 +261,7 @@ class Kernels:
         Several threads are used if the number of pairs pays for them.
         """
         pieces = min(count, threads) if pairs >= self.speed.task_pairs else 1
-        run_on_ranges(function, count, -(-count // pieces), threads)
+        run_on_ranges(function, count, -(-count // pieces), threads, reports=True)
 
     def witness_product(self, C: Array, W: Array, A: Array, B: Array, k0: int, threads: int) -> None:
         """Compute C ← C ⊕ A ⊗ B, no size 0. W becomes the smallest k that attains it where C strictly improves."""
@@ -271,9 +272,12 @@ class Kernels:
                 np.add(marks, k0, out=W, where=marks >= 0, dtype=W.dtype)
             return
         marks = np.full(W.shape, -1, np.int32)
-        self.product(C, A, B, marks, 1, RUN, 0, threads)
+        with portion(0, 1, 2):
+            self.product(C, A, B, marks, 1, RUN, 0, threads)
         witness = W if W.dtype == np.int64 and W.strides[1] == 8 else W.astype(np.int64, order="C")
-        find_witnesses(self._witness_search_address, C, A, B, marks, witness, k0, self.lanes, self.plan.zero, threads)
+        search = self._witness_search_address
+        with portion(1, 2, 2):
+            find_witnesses(search, C, A, B, marks, witness, k0, self.lanes, self.plan.zero, threads)
         if witness is not W:
             W[...] = witness
 
@@ -285,7 +289,7 @@ class Kernels:
         self._product_entry(*matrices, shape.address, *options, job.ctypes.data, 0)
         entries = int(((blocks[:, 1] - blocks[:, 0]) * (blocks[:, 3] - blocks[:, 2])).max())
         most = max(1, self.block_pairs // max(1, entries * matrices[1].shape[1]))
-        run_blocks(job, len(blocks), threads, min(most, MAX_BLOCKS))
+        run_blocks(job, len(blocks), threads, min(most, MAX_BLOCKS), reports=True)
         self.workspace.free_pieces.extend(workspaces)
 
     def product_blocks(

@@ -41,6 +41,7 @@ from semiring.kernels.cpu.codegen.memory_intrinsics import count_bits, prefetch_
 from semiring.kernels.cpu.codegen.numba_internals import INLINED
 from semiring.kernels.cpu.codegen.scalars import ScalarSemiring, accumulate, better, times
 from semiring.kernels.cpu.thread_pool import run_tasks
+from semiring.progress import portion
 
 _TASKS_PER_THREAD = 8  # so that threads end at about the same time
 _MIN_TASK, _MAX_TASK = 1 << 15, 1 << 22  # pairs: a task takes 50 µs to 20 ms, and Ctrl-C waits for running tasks
@@ -556,7 +557,8 @@ def find_pattern(
         demand(sum(found))
 
     found: list[int] = []
-    run_tasks(find, tasks, plan.threads)
+    with portion(0, 1, 2):
+        run_tasks(find, tasks, plan.threads, reports=True)
     starts = np.cumsum(counts, out=counts)
     columns = np.empty(int(starts[-1]), memory.dtype)
 
@@ -578,7 +580,8 @@ def multiply_pattern(
     """Compute `SparseKernels.multiply_pattern` of the contract."""
     row, nothing = (values, None, witness), np.empty(0, np.int64)
     tasks = _split_rows(_bound_work(A, B, plan.threads), plan.threads)
-    return _multiply_at(plan, A, B, pattern, lambda longest: row, None, nothing, tasks)
+    with portion(1, 2, 2):  # after `find_pattern`
+        return _multiply_at(plan, A, B, pattern, lambda longest: row, None, nothing, tasks)
 
 
 def multiply_masked(
@@ -650,7 +653,7 @@ def _multiply_at(
             count[0] = last - first
         numbers.append(count)
 
-    run_tasks(multiply, tasks, plan.threads)
+    run_tasks(multiply, tasks, plan.threads, reports=True)
     totals = sum(numbers, np.zeros(len(_ACCUMULATORS), np.int64))
     return {name: int(rows) for name, rows in zip(_ACCUMULATORS, totals, strict=True) if rows}
 
@@ -674,4 +677,4 @@ def multiply_mixed(
             _dense_by_sparse(sr, plan.zero, A, B[:3], C, witness, first, last)
 
     if C.size:
-        run_tasks(multiply, _split_rows(work, plan.threads), plan.threads)
+        run_tasks(multiply, _split_rows(work, plan.threads), plan.threads, reports=True)

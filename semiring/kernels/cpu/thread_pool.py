@@ -5,6 +5,7 @@ too, so a product on t threads wakes t - 1 threads. Any free thread takes the ne
 each in a fixed order, so results do not depend on which thread runs a task.
 
 Ctrl-C is raised between two tasks of the caller. So `run_on_ranges` cuts a range into tasks of about `TASK_SECONDS`.
+The caller reports progress there, too, where the tasks are all work of a kernel (``reports``).
 
 A helper never compiles. Numba has one lock for compilations, and the caller may hold it, after Ctrl-C or in code of
 its own. A helper that needed the lock would then wait for ever, and the caller for the helper. So `call_in_caller`
@@ -21,6 +22,8 @@ from functools import partial
 from queue import SimpleQueue
 from time import perf_counter
 from typing import Any
+
+from semiring.progress import current_listener, in_parts, report_part
 
 TASK_SECONDS = 0.1  # the duration of a task that `run_on_ranges` aims at: Ctrl-C waits for one task of each thread
 _GROWTH = 16  # the most by which a task is longer than the task before
@@ -179,11 +182,14 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew)
 
 
-def run_on_ranges(function: Callable[[int, int], Any], size: int, step: int, threads: int, *, unit: int = 1) -> None:
+def run_on_ranges(
+    function: Callable[[int, int], Any], size: int, step: int, threads: int, *, unit: int = 1, reports: bool = False
+) -> None:
     """Call ``function(start, stop)`` for ranges that cover 0 … size - 1, on up to ``threads`` threads.
 
     Every range begins at a multiple of ``unit``, and has at most ``step`` numbers, rounded up to a multiple. Ranges are
     shorter if one would take longer than about `TASK_SECONDS`. The result of the function must not depend on the cuts.
+    With ``reports``, the numbers that are done are reported as progress.
     """
     ranges = _Ranges(size, -(-step // unit) * unit, unit)
 
@@ -191,6 +197,8 @@ def run_on_ranges(function: Callable[[int, int], Any], size: int, step: int, thr
         began = perf_counter()
         function(start, stop)
         ranges.adapt(stop - start, perf_counter() - began)
+        if reports:
+            report_part(ranges.completed, size)
 
     helpers = min(threads, -(-size // ranges.step)) - 1
     if helpers < 1:
@@ -200,16 +208,28 @@ def run_on_ranges(function: Callable[[int, int], Any], size: int, step: int, thr
         _pool.run(run_timed, ranges, helpers)
 
 
-def run_tasks(function: Callable[..., None], tasks: Sequence[tuple[Any, ...]], threads: int) -> None:
+def run_tasks(
+    function: Callable[..., None], tasks: Sequence[tuple[Any, ...]], threads: int, *, reports: bool = False
+) -> None:
     """Call ``function(*task)`` for every task, on up to ``threads`` threads.
 
-    Return when all tasks have ended. A task's exception is raised here, after the tasks that had begun have ended.
+    Return when all tasks have ended. A task's exception is raised here, after the tasks that had begun have ended. With
+    ``reports``, the tasks that have ended are reported as equal parts of the progress.
     """
     if threads <= 1 or len(tasks) <= 1:
-        for task in tasks:
+        for task in in_parts(tasks) if reports else tasks:
             function(*task)
-    else:
-        _pool.run(function, iter(tasks), min(threads, len(tasks)) - 1)
+        return
+    call = function
+    if reports and current_listener() is not None:
+        ended: list[None] = []  # append is atomic
+
+        def call(*task: Any) -> None:
+            function(*task)
+            ended.append(None)
+            report_part(len(ended), len(tasks))
+
+    _pool.run(call, iter(tasks), min(threads, len(tasks)) - 1)
 
 
 class _Ranges:
@@ -217,7 +237,7 @@ class _Ranges:
 
     def __init__(self, count: int, step: int, unit: int) -> None:
         self.count, self.step, self.unit = count, max(unit, step), unit
-        self.start, self.length = 0, unit
+        self.start, self.length, self.completed = 0, unit, 0
         self.lock = threading.Lock()
 
     def __iter__(self) -> _Ranges:
@@ -232,7 +252,9 @@ class _Ranges:
             return start, self.start
 
     def adapt(self, length: int, seconds: float) -> None:
-        """Choose the next length from the time of a range."""
+        """Count a completed range, and choose the next length from its time."""
+        with self.lock:
+            self.completed += length
         factor = min(_GROWTH, TASK_SECONDS / max(seconds, 1e-9))
         self.length = max(self.unit, min(self.step, int(length * factor) // self.unit * self.unit))
 

@@ -36,6 +36,7 @@ from semiring.kernels.cpu.codegen.memory_intrinsics import (
     pause,
 )
 from semiring.kernels.machines import cpu_speed
+from semiring.progress import report_part
 
 Array: TypeAlias = NDArray[Any]
 
@@ -151,10 +152,9 @@ class _ThreadTeam:
 
     def generation(self) -> int:
         """Return the number of the job published last."""
-        start = self.mailbox - self.memory.ctypes.data
-        return int(self.memory[start : start + 8].view(np.int64)[0]) >> 42
+        return _read_word(self.memory, self.mailbox) >> 42
 
-    def run(self, job: Array, blocks: int, members: int, most: int) -> None:
+    def run(self, job: Array, blocks: int, members: int, most: int, reports: bool) -> None:
         """Compute a job on ``members`` threads while ``job_lock`` is held.
 
         After the return or an exception no thread works on the job. An exception cancels the blocks that wait.
@@ -168,17 +168,25 @@ class _ThreadTeam:
                 for bell in waiting:
                     bell.release()
                 self.publish(self.mailbox, job.ctypes.data, blocks, members)
-            self.wait(blocks, most)
+            self.wait(blocks, most, reports)
         # After Ctrl-C the other threads continue, and the caller may free the job and its matrices.
         except BaseException:
             if self.generation() != before:
                 self.wait(min(blocks, self.cancel(self.mailbox)))
             raise
 
-    def wait(self, blocks: int, most: int = MAX_BLOCKS) -> None:
+    def wait(self, blocks: int, most: int = MAX_BLOCKS, reports: bool = False) -> None:
         """Compute blocks of the published job, ``most`` between two tests for Ctrl-C, until all are finished."""
         while not self.finish(self.mailbox, blocks, most, cpu_speed().patience):
+            if reports:
+                report_part(_read_word(self.memory, self.mailbox + _FINISHED), blocks)
             time.sleep(0)  # another thread has a long block, or lost its core: yield this core to it
+
+
+def _read_word(memory: Array, address: int) -> int:
+    """Return the integer at an address inside an array of bytes."""
+    start = address - memory.ctypes.data
+    return int(memory[start : start + 8].view(np.int64)[0])
 
 
 _team: _ThreadTeam | None = None
@@ -205,22 +213,24 @@ def _team_of_process() -> _ThreadTeam:
     return _team
 
 
-def run_blocks(job: Array, blocks: int, members: int, most: int = MAX_BLOCKS) -> None:
+def run_blocks(job: Array, blocks: int, members: int, most: int = MAX_BLOCKS, *, reports: bool = False) -> None:
     """Compute a job, an array of int64 as described above, on up to ``members`` threads.
 
-    Between two tests for Ctrl-C, the caller computes at most ``most`` blocks.
+    Between two tests for Ctrl-C, the caller computes at most ``most`` blocks. With ``reports`` it then reports the
+    blocks that are finished as progress.
     """
     team = _team_of_process()
     if members > 1 and team.job_lock.acquire(blocking=False):
         try:
-            team.run(job, blocks, min(members, MAX_MEMBERS), most)
+            team.run(job, blocks, min(members, MAX_MEMBERS), most, reports)
         finally:
             team.job_lock.release()
     else:
         memory, mailbox = _new_mailbox()
         team.publish(mailbox, job.ctypes.data, blocks, 1)
         while not team.finish(mailbox, blocks, most, 1):
-            pass
+            if reports:
+                report_part(_read_word(memory, mailbox + _FINISHED), blocks)
         del memory
 
 

@@ -64,6 +64,7 @@ from semiring.kernels.cpu.product.log_lines import (
 from semiring.kernels.cpu.product.panels import PAD, PackedPanels, add_steps, tile_for
 from semiring.kernels.cpu.product.panels import multiply as multiply_numbers
 from semiring.kernels.cpu.thread_pool import run_on_ranges
+from semiring.progress import in_parts
 
 #: Exponentials below 2^_LEAST_EXPONENT count as 0, so that products of two exponentials stay normal numbers.
 _LEAST_EXPONENT = -510
@@ -687,9 +688,10 @@ class _LogProduct:
         """Compute C ← [C ⊕] A ⊗ B. Skip columns of rows whose first columns mostly underflow."""
         m, n = C.shape
         width = max(_FIRST_COLUMNS, min(_BLOCK, _PACKED_ENTRIES // self.A.shape[1]))
-        for first, stop in pairwise([0, n] if n <= width else [0, *range(_FIRST_COLUMNS, n, width), n]):
+        cuts = [0, n] if n <= width else [0, *range(_FIRST_COLUMNS, n, width), n]
+        for first, stop in in_parts([*pairwise(cuts)]):
             right_block = self.right.block(first, stop, copies=in_place)
-            for top in range(0, m, _BLOCK):
+            for top in in_parts(range(0, m, _BLOCK)):
                 rows = slice(top, min(m, top + _BLOCK))
                 is_lost = self._write_block(C[rows, first:stop], rows, right_block, first, accumulate)
                 if first == 0 and stop < n:

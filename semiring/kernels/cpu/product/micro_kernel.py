@@ -427,4 +427,5 @@ def find_witnesses(
         search(*views[-1].shape, *arguments, k0)
 
     m, n = C.shape
-    run_tasks(search_block, [(top, left) for top in range(0, m, _BLOCK[0]) for left in range(0, n, _BLOCK[1])], threads)
+    blocks = [(top, left) for top in range(0, m, _BLOCK[0]) for left in range(0, n, _BLOCK[1])]
+    run_tasks(search_block, blocks, threads, reports=True)
