@@ -21,8 +21,8 @@ from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.expressions.tree import is_floating, is_half
 from semiring.algorithms.papers.bertoldi import close_rows
 from semiring.algorithms.predecessors import nearest_tree, path_sums
-from semiring.algorithms.progress import Progress, as_progress
 from semiring.algorithms.schedule import schedule_for
+from semiring.arguments import check_flags, is_one_of
 from semiring.arrays.encoding import decode, round_to_dtype
 from semiring.arrays.parts import to_host_array
 from semiring.closures.distributed_closures import close_distributed, close_file, scan_distributed
@@ -55,11 +55,13 @@ from semiring.linalg.dispatch import (
     encode_operand,
     engine_for,
     may_wrap,
+    scan_operands,
     scanned_magnitude,
 )
 from semiring.namespaces import Array, array_namespace
 from semiring.out_of_core.stored_matrix import StoredMatrix, as_stored, is_npy_name
 from semiring.out_of_core.strip_layout import free_memory
+from semiring.progress import Progress, as_progress
 from semiring.thread_counts import check_threads, get_threads
 
 __all__ = [
@@ -215,7 +217,7 @@ class _RankContext:
     """The ranks of a communicator, and the devices on which they compute."""
 
     def __init__(self, comm: Any, device: Any) -> None:
-        if device not in (None, "cuda"):
+        if device is not None and not is_one_of(device, ("cuda",)):
             raise DeviceError(f"device is {quote(device)}: pass None for the CPU, or 'cuda' for a GPU of each rank")
         self.comm, self.device = load_mpi().COMM_WORLD if comm is None else comm, device
         self.ranks = _cached_ranks(self.comm)
@@ -460,9 +462,10 @@ def _as_matrix(A: Any, comm: Any, device: Any) -> DistributedMatrix:
     return distribute(A, comm=comm, device=device)
 
 
-def _make_request(semiring: Semiring | str | None, threads: int | None) -> Request:
+def _make_request(semiring: Semiring | str | None, check: bool, threads: int | None) -> Request:
+    check_flags({"check": check})
     count = get_threads() if threads is None else check_threads(threads)
-    return Request(None, Options(as_semiring(semiring), "auto", count))
+    return Request(None, Options(as_semiring(semiring), "auto", count, check))
 
 
 class _TiledClosureOptions(TypedDict, total=False):
@@ -470,6 +473,7 @@ class _TiledClosureOptions(TypedDict, total=False):
 
     method: str
     progress: Progress | bool | None
+    check: bool
     threads: int | None
     comm: Any
     device: Any
@@ -502,6 +506,7 @@ def closure(
     memory: int | str | None = None,
     journal: str | os.PathLike[str] | None = None,
     progress: Progress | bool | None = None,
+    check: bool = True,
     threads: int | None = None,
     comm: Any = None,
     device: Any = None,
@@ -532,6 +537,8 @@ def closure(
         is not such a system.
     progress : callable or bool, optional
         ``progress(done, total)``, called on every rank with the progress of that rank.
+    check : bool, default True
+        Whether to validate the entries, as in `semiring.closure`, with one value on all ranks.
     threads : int, optional
         The number of threads of each rank, by default that of `get_threads`.
     comm : mpi4py.MPI.Comm, optional
@@ -571,7 +578,7 @@ def closure(
     progress = as_progress(progress)
     if method not in _METHODS:
         raise UnknownNameError("closure method for ranks", method, _METHODS)
-    request = _make_request(semiring, threads)
+    request = _make_request(semiring, check, threads)
     if journal is not None or memory is not None:
         return _close_file_by_strips(request, A, out, memory, journal, method, progress, _RankContext(comm, device))
     if is_npy_name(out):
@@ -631,6 +638,7 @@ def matmul(
     B: Any,
     semiring: Semiring | str | None = None,
     *,
+    check: bool = True,
     threads: int | None = None,
     comm: Any = None,
     device: Any = None,
@@ -643,6 +651,8 @@ def matmul(
         A `DistributedMatrix`, an array of rank 0, or the name of an .npy file.
     semiring : Semiring or str, optional
         A `Semiring` or the name of one in the catalogue. The default is min-plus.
+    check : bool, default True
+        Whether to validate the entries, as in `semiring.matmul`, with one value on all ranks.
     threads : int, optional
         The number of threads of each rank, by default that of `get_threads`.
     comm : mpi4py.MPI.Comm, optional
@@ -670,6 +680,7 @@ def matmul(
     -----
     Source: R. van de Geijn, J. Watts, "SUMMA", Concurrency 9 (1997). The cost is that of `closure`.
     """
+    check_flags({"check": check})
     algebra, left = as_semiring(semiring), _as_matrix(A, comm, device)
     right = _as_matrix(B, left.comm, left._context.device)
     if left.n != right.n:
@@ -680,7 +691,10 @@ def matmul(
     ranks, grid, dtype = left._context.ranks, left._tiles.grid, left.dtype
     if right._context.ranks is not ranks or right._tiles.grid.blocks != grid.blocks:
         raise DeviceError("A and B are on different ranks or devices: distribute both with the same comm and device")
-    scans = [scan_distributed(each._tiles, None, algebra) for each in (left, right)]
+    if check:
+        scans = [scan_distributed(each._tiles, None, algebra) for each in (left, right)]
+    else:
+        scans = scan_operands(algebra, False, A=left.own, B=right.own)
     nonnegative = all(scan.nonnegative for scan in scans)
     x, y = agree(ranks, lambda: [left._context.to_device(np.ascontiguousarray(each.own)) for each in (left, right)])
     code = choose_encoding(algebra, x, *scans)
@@ -701,13 +715,17 @@ def matmul(
     return DistributedMatrix(left._context, grid, C)
 
 
-def shortest_paths(A: Any, *, threads: int | None = None, comm: Any = None, device: Any = None) -> DistributedPaths:
+def shortest_paths(
+    A: Any, *, check: bool = True, threads: int | None = None, comm: Any = None, device: Any = None
+) -> DistributedPaths:
     """Return the shortest paths between all pairs, in min-plus: see `best_paths`.
 
     Parameters
     ----------
     A : DistributedMatrix, array_like of shape (n, n), str or path-like
         The weights of edges, as in `closure`.
+    check : bool, default True
+        Whether to validate the entries, as in `closure`.
     threads : int, optional
         The number of threads of each rank, by default that of `get_threads`.
     comm : mpi4py.MPI.Comm, optional
@@ -725,13 +743,14 @@ def shortest_paths(A: Any, *, threads: int | None = None, comm: Any = None, devi
     NegativeCycleError
         If the graph has a negative cycle. Other errors are those of `best_paths`.
     """
-    return best_paths(A, "min_plus", threads=threads, comm=comm, device=device)
+    return best_paths(A, "min_plus", check=check, threads=threads, comm=comm, device=device)
 
 
 def best_paths(
     A: Any,
     semiring: Semiring | str | None = None,
     *,
+    check: bool = True,
     threads: int | None = None,
     comm: Any = None,
     device: Any = None,
@@ -744,6 +763,8 @@ def best_paths(
         The weights of edges, as in `closure`.
     semiring : Semiring or str, optional
         A `Semiring` with a selective ⊕ and a star, or a name of the catalogue. The default is min-plus.
+    check : bool, default True
+        Whether to validate the entries, as in `closure`.
     threads : int, optional
         The number of threads of each rank, by default that of `get_threads`.
     comm : mpi4py.MPI.Comm, optional
@@ -769,7 +790,7 @@ def best_paths(
     if not algebra.selective:
         raise AlgebraError(f"the ⊕ of {algebra.name} adds paths instead of selecting one, so there are no best paths")
     edges = _as_matrix(A, comm, device)
-    return DistributedPaths(edges, closure(edges, algebra, threads=threads), algebra)
+    return DistributedPaths(edges, closure(edges, algebra, check=check, threads=threads), algebra)
 
 
 class DistributedPaths:

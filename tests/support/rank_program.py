@@ -196,6 +196,8 @@ def products(ranks, rng):
         first = ranks.rank == 0
         C = mpi.matmul(A if first else None, B if first else None, name)
         assert same_bits(C.own, sr.matmul(A, B, name)[np.ix_(C.rows, C.columns)]), name
+        unchecked = mpi.matmul(A if first else None, B if first else None, name, check=False)
+        assert same_bits(C.own, unchecked.own), name
     A = rng.random((600, 600)).astype(np.float16)
     C = mpi.matmul(A if first else None, A if first else None, "plus_times")  # added up in float32, and rounded once
     np.testing.assert_allclose(C.own, sr.matmul(A, A, "plus_times")[np.ix_(C.rows, C.columns)], rtol=2**-10)
@@ -242,6 +244,12 @@ def errors(ranks, rng, folder):
         if error is not None:
             with pytest.raises(error, match=text):
                 mpi.closure(A if first else None)
+    with pytest.raises(DomainError, match=r"A\[50, 60\] is nan"):
+        mpi.matmul(A if first else None, A if first else None, "max_min")
+    unchecked = mpi.matmul(A if first else None, A if first else None, "max_min", check=False)
+    assert mpi.closure(unchecked, "max_min", check=False).n == 97
+    with pytest.raises(TypeError, match="check is True or False"):
+        mpi.best_paths(A if first else None, check="no")
     B = np.zeros((97, 97))
     B[70, 70] = 1.0
     with pytest.raises(DivergenceError, match="vertex 70"):
