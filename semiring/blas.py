@@ -12,6 +12,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.expressions import typed_constant
 from semiring.algebra.expressions.tree import is_floating
+from semiring.arguments import require_flag
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.encoding import (
     Encoding,
@@ -253,6 +254,7 @@ def gemv(
     >>> gemv([[0, 3], [8, 1]], [5, 1])
     array([4., 2.])
     """
+    require_flag(transpose, "transpose")
     semiring = _resolve_semiring(y, "y", semiring)
     _check_addend(y, "y", beta, semiring)
     read = {"A": A, "x": x} | ({} if y is None else {"y": y})

@@ -21,7 +21,7 @@ from semiring.algebra.expressions import Constant, Expression, parse, trace, typ
 from semiring.algebra.expressions.nan_conditions import nan_by_evaluation, nan_condition, replace_nan
 from semiring.algebra.expressions.tree import as_operation, constant, is_floating
 from semiring.algebra.operations import Operation, numpy_dtype
-from semiring.arguments import as_dtype, as_numbers
+from semiring.arguments import as_dtype, as_numbers, require_flag
 from semiring.errors import AlgebraError, DTypeError, ExpressionError, no_star
 from semiring.namespaces import array_namespace
 
@@ -139,6 +139,7 @@ class Semiring:
             raise AlgebraError(
                 f"the name of a semiring is a text of at most {_LONGEST_NAME} characters, not {quote(name)}"
             )
+        require_flag(contract, "contract")
         self.name, self.description, self.contract = name, description, bool(contract)
         with _name_argument_in_errors("add"):
             self.add = Operation(_parse_operation(add, ("x", "y")), self)
@@ -153,16 +154,17 @@ class Semiring:
         with _name_argument_in_errors("domain"):
             self.domain = Domain.of(domain)
         self._dtypes = None if dtypes is None else _sort_dtype_names(dtypes)
-        self._claims = {
-            key: bool(claim)
-            for key, claim in {
-                "idempotent": idempotent,
-                "selective": selective,
-                "commutative": commutative,
-                "absorptive": absorptive,
-            }.items()
-            if claim is not None
+        claims = {
+            "idempotent": idempotent,
+            "selective": selective,
+            "commutative": commutative,
+            "absorptive": absorptive,
         }
+        self._claims: dict[str, bool] = {}
+        for key, claimed in claims.items():
+            if claimed is not None:
+                require_flag(claimed, key)
+                self._claims[key] = bool(claimed)
         if not self.dtypes:
             raise DTypeError(
                 f"{self.name} is defined on no dtype: {argument('add')} {add} and {argument('mul')} {mul} with "
@@ -648,6 +650,9 @@ def _sort_dtype_names(dtypes: Iterable[str]) -> tuple[str, ...]:
     """Return the sorted names of dtypes, because their order has no meaning."""
     if isinstance(dtypes, str):
         raise DTypeError(f"dtypes={quote(dtypes)} is a text: give a tuple of names, ({quote(dtypes)},)")
+    dtypes = list(dtypes) if isinstance(dtypes, Iterable) else [dtypes]
+    if not all(isinstance(dtype, str | type | np.dtype) for dtype in dtypes):
+        raise DTypeError(f"dtypes={quote(dtypes)}: give a tuple of names, such as ('float32', 'float64')")
     try:
         # NumPy accepts the name bfloat16 only after ml_dtypes was imported.
         return tuple(sorted({"bfloat16" if dtype == "bfloat16" else np.dtype(dtype).name for dtype in dtypes}))

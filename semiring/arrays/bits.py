@@ -139,9 +139,11 @@ class BitMatrix:
         ------
         ShapeError
             If the shape is not a pair of sizes.
+        TypeError
+            If ``like`` is not a `BitMatrix`.
         """
         m, n = _check_shape(shape)
-        xp = np if like is None else array_namespace(like.words)
+        xp = np if like is None else _namespace_of(like)
         if xp is np:
             demand_array((m, _word_count(n)), np.dtype(np.uint32))
         return cls._view(xp.zeros((m, _word_count(n)), np.uint32), (m, n))
@@ -166,9 +168,11 @@ class BitMatrix:
         ------
         ShapeError
             If the shape is not a pair of sizes.
+        TypeError
+            If ``like`` is not a `BitMatrix`.
         """
         m, n = _check_shape(shape)
-        return cls._view(array_namespace(like.words).empty((m, _word_count(n)), np.uint32), (m, n))
+        return cls._view(_namespace_of(like).empty((m, _word_count(n)), np.uint32), (m, n))
 
     @classmethod
     def full(cls, shape: Sequence[int], value: bool, like: BitMatrix | None = None) -> BitMatrix:
@@ -667,6 +671,13 @@ def _pack_into(octets: Words, entries: Any) -> None:
 
 
 # ------------------------------------------------------------------------------------------------- arguments
+
+
+def _namespace_of(like: Any) -> Any:
+    """Return the module of the arrays of a packed matrix. Raises `TypeError` for another object."""
+    if not isinstance(like, BitMatrix):
+        raise TypeError(f"like is a BitMatrix in the memory of the result, not {quote(like)}")
+    return array_namespace(like.words)
 
 
 def _check_shape(shape: Sequence[int]) -> tuple[int, int]:

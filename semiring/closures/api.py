@@ -489,7 +489,12 @@ def closure_with_predecessors(
     Source: `semiring.algorithms.predecessors`.
     """
     rare = progress, rounded_to, explanation, device, method_options
-    has_defaults = not [x for x in rare if x is not None] and method == "auto" and isinstance(structure, bool)
+    has_defaults = (
+        not [x for x in rare if x is not None]
+        and isinstance(method, str)
+        and method == "auto"
+        and isinstance(structure, bool)
+    )
     if has_defaults and isinstance(check, bool) and not profiling.active:
         found = close_plainly(A, semiring, check=check, threads=threads, search=True)
         if found is not None:

@@ -14,7 +14,7 @@ from semiring import profiling
 from semiring.advice import fewer_paths_advice, quote
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring, boolean, max_min, max_plus, max_times, min_plus
-from semiring.algorithms.methods import check_method_options
+from semiring.algorithms.methods import METHODS, check_method_options
 from semiring.arguments import is_one_of
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.device import single_device
@@ -214,7 +214,13 @@ def best_paths(
     """
     rare = sources, targets, limit, weight, directed, columns, names, progress, device, method_options
     has_defaults = not [x for x in rare if x is not None] and predecessors is True and explain is False
-    has_defaults = has_defaults and method == "auto" and isinstance(check, bool) and isinstance(structure, bool)
+    has_defaults = (
+        has_defaults
+        and isinstance(method, str)
+        and method == "auto"
+        and isinstance(check, bool)
+        and isinstance(structure, bool)
+    )
     if has_defaults and not profiling.active:
         found = close_plainly(A, semiring, check=check, threads=threads, search=True)
         if found is not None:
@@ -238,7 +244,7 @@ def best_paths(
         },
         explain=explain,
     )
-    if method_options:
+    if method_options is not None and is_one_of(method, METHODS):
         check_method_options(method, method_options)
     if limit is not None:
         _check_limit(limit)

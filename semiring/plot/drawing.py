@@ -6,16 +6,18 @@ latitudes are projected to an equal-area map, and their edges are arcs of great 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from semiring.advice import quote
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
+from semiring.arguments import as_numbers
 from semiring.arrays.vertices import Vertices
-from semiring.errors import MissingExtraError
+from semiring.errors import DTypeError, MissingExtraError, ShapeError, square_error
 from semiring.io import Network, as_network
 from semiring.io.network import dense_matrix, is_directed, semiring_of
 from semiring.io.text import numbers_as_text
@@ -88,6 +90,10 @@ def plot_network(
 
     Raises
     ------
+    TypeError
+        If the path is not a list of vertices, or the title is not a text.
+    ShapeError
+        If the values are not a number for each vertex.
     VertexError
         If a vertex of the path is not in the network.
     MissingExtraError
@@ -109,6 +115,8 @@ def plot_network(
     axes.axis("off")
     edges = edges[np.isfinite(positions[edges]).all((1, 2))]  # both ends have a position
     vertices = Vertices(len(network.matrix), network.names)
+    if not isinstance(path, Iterable) or isinstance(path, str | bytes):
+        raise TypeError(f"path is a list of vertices, such as P.path(source, target), not {quote(path)}")
     path = [vertices.index(vertex) for vertex in path]
     stops = np.asarray(path, int)
     legs = np.stack([stops[:-1], stops[1:]], axis=1)
@@ -129,7 +137,7 @@ def plot_network(
     if not is_directed(network):  # the matrix holds an edge in both directions, and a loop once
         edge_count = (edge_count + int(np.count_nonzero(adjacency.diagonal()))) // 2
     subtitle = f"{count:,} {'vertex' if count == 1 else 'vertices'}, {edge_count:,} edge{'s' * (edge_count != 1)}"
-    add_headline(axes, title or network.title or "Network", subtitle)
+    add_headline(axes, title, network.title or "Network", subtitle)
     labels = _choose_labels(network, adjacency, path, positions)
     if len(edges) <= WITH_WEIGHTS:
         _draw_weights(axes, network, positions, edges)
@@ -209,7 +217,12 @@ def _draw_vertices(
     if values is None:
         axes.scatter(*positions.T, s=sizes, c=VERTEX_COLOR, **edge)
         return
-    array = np.asarray(values)
+    array = as_numbers(values, "values")
+    if array.shape != (len(positions),) or array.dtype.kind not in "fiub":
+        raise ShapeError(
+            f"values are {array.dtype} of shape {array.shape}: give a real number for each of the {len(positions):,} "
+            "vertices"
+        )
     none = array == semiring.zero_for(array.dtype)
     what, nothing = quantity_names(semiring)
     if array.dtype.kind == "b":
@@ -325,6 +338,10 @@ def layout(edges: Array) -> Array:
     ------
     MissingExtraError
         If NetworkX is not installed.
+    ShapeError
+        If the edges are not a square matrix.
+    DTypeError
+        If the edges are not truth values.
 
     Notes
     -----
@@ -338,6 +355,11 @@ def layout(edges: Array) -> Array:
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import shortest_path
 
+    edges = as_numbers(edges, "edges")
+    if edges.ndim != 2 or edges.shape[0] != edges.shape[1]:
+        raise square_error(edges.shape, "edges")
+    if edges.dtype != np.bool_:
+        raise DTypeError(f"edges are {edges.dtype}, and truth values are needed: pass A < inf, or A != 0")
     n = len(edges)
     graph = nx.empty_graph(n)
     graph.add_edges_from(np.argwhere(edges).tolist())

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from semiring.advice import quote
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
+from semiring.arguments import require_text
 from semiring.arrays.vertices import Vertices
 from semiring.io import as_network
 from semiring.io.network import dense_matrix
@@ -75,11 +77,14 @@ def plot_matrix(
     ------
     ShapeError
         If the matrix is not square, or the number of names is not n.
+    TypeError
+        If the title or the unit is not a text.
     MissingExtraError
         If matplotlib is not installed.
     SemiringError
         For any other error of `as_network`.
     """
+    require_text(unit, "unit", optional=False)
     semiring = as_semiring(semiring)
     network = as_network(matrix, semiring)
     array = dense_matrix(network)
@@ -107,7 +112,7 @@ def plot_matrix(
     subtitle = f"{n:,} vertices, {n * n - missing:,} of {n * n:,} pairs connected, {semiring.name} {array.dtype}"
     if called is not None and 2 < n <= SERIATED:
         subtitle += "; alike vertices side by side"
-    add_headline(axes, title or "Closure", subtitle)
+    add_headline(axes, title, "Closure", subtitle)
     return figure
 
 
@@ -207,7 +212,11 @@ def plot_fill(factor: Factor, *, title: str = "") -> Figure:
     ------
     MissingExtraError
         If matplotlib is not installed.
+    TypeError
+        If the argument is not a `Factor`.
     """
+    if not hasattr(factor, "fill") or not hasattr(factor, "ordering"):
+        raise TypeError(f"factor is what semiring.factor(A) returns, not {quote(factor)}")
     figure: Figure = new_figure(8.0, 7.4)
     from matplotlib import colormaps
     from matplotlib.colors import ListedColormap
@@ -228,5 +237,5 @@ def plot_fill(factor: Factor, *, title: str = "") -> Figure:
     axes.set_ylabel("place in the elimination", color=INK)
     ordering = factor.ordering.replace("_", " ")
     subtitle = f"{n:,} vertices by {ordering}, {factor.nnz:,} numbers, {factor.operations:,} operations"
-    add_headline(axes, title or "Fill", subtitle)
+    add_headline(axes, title, "Fill", subtitle)
     return figure

@@ -14,6 +14,7 @@ import numpy as np
 
 from semiring.advice import plain_text
 from semiring.algebra import Semiring
+from semiring.arguments import require_text
 from semiring.errors import FormatError, MissingExtraError
 from semiring.io import atomic_file
 
@@ -90,8 +91,13 @@ def ignore_missing_glyphs() -> Iterator[None]:
         yield
 
 
-def add_headline(axes: Any, title: str, subtitle: str) -> None:
-    """Write a title in bold with a fainter line below it, both from the left edge."""
+def add_headline(axes: Any, title: str, default: str, subtitle: str) -> None:
+    """Write a title, or the default if it is empty, in bold with a fainter line below it, both from the left edge.
+
+    Raises `TypeError` for a title that is no text.
+    """
+    require_text(title, "title", optional=False)
+    title = title or default
     axes.set_title(
         escape_dollars(title), loc="left", fontsize=13, fontweight="bold", color=INK, pad=24 if subtitle else 10
     )

@@ -13,7 +13,7 @@ from semiring.algebra.catalogue import adds_products, as_semiring
 from semiring.algebra.expressions.tree import is_floating
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.stars import divergence_error, warn_of_diverging_sum
-from semiring.arguments import check_flags
+from semiring.arguments import check_flags, is_one_of, require_flag
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.encoding import check_entries, decode, encode, has_inner_zero, round_to_dtype, to_compute_dtype
 from semiring.arrays.labels import may_name_vertices
@@ -123,7 +123,8 @@ def fixed_point(
     algebra = as_semiring(semiring_of(A, semiring))
     count = get_threads() if threads is None else check_threads(threads)
     check_flags({"check": check})
-    gpu = None if device in (None, "cpu") else device
+    require_flag(transpose, "transpose")
+    gpu = None if is_one_of(device, ("cpu",)) else device
     with device_context((), gpu):  # DeviceError if there is no such GPU
         pass
     A, reading = open_graph(A, algebra, Reading(weight, directed, columns), sparse=True)

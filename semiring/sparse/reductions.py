@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from semiring.advice import quote
 from semiring.algebra import Semiring
+from semiring.arguments import is_one_of
 from semiring.arrays.folds import farthest_entries
 from semiring.errors import AlgebraError, UnknownNameError
 
@@ -55,7 +56,7 @@ def find_reduction(choice: Any, semiring: Semiring) -> Reduction:
 def _selection_order(semiring: Semiring, name: str, *, sums: bool) -> str:
     """Return "min" or "max", the operation ⊕. Raises `AlgebraError` for another ⊕."""
     op = semiring.add.expression.op
-    if op not in ("min", "max") or (sums and semiring.tropical is None):
+    if not is_one_of(op, ("min", "max")) or (sums and semiring.tropical is None):
         kind = "min_plus and max_plus" if sums else "a ⊕ that is a minimum or a maximum"
         raise AlgebraError(f"{name} is for {kind}, and not for {semiring.name}: give reduce= a function of rows (k, n)")
     return op

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from semiring.advice import quote
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring, max_min, max_plus, max_times, min_max, min_plus, min_times
-from semiring.arguments import as_numbers, check_flags
+from semiring.arguments import as_numbers, check_flags, is_one_of
 from semiring.arrays.operands import as_host_operand
 from semiring.arrays.sparse import is_sparse
 from semiring.arrays.zero_conventions import warn_of_other_zeros
@@ -241,7 +241,7 @@ def read_edges(
     check_flags({"check": check})
     if threads is not None:
         check_threads(threads)
-    if device not in (None, "cpu"):
+    if device is not None and not is_one_of(device, ("cpu",)):
         raise ValueError(f"device={quote(device)} is not supported: cycles are searched on the CPU, device='cpu'")
     A, reading = open_graph(A, semiring, reading, sparse=True)
     if (full := _read_full_matrix(A, semiring, reading, check)) is not None:

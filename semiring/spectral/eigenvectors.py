@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring, max_min, max_plus, min_plus
 from semiring.algorithms.dijkstra import Searches
+from semiring.arguments import require_flag
 from semiring.errors import AlgebraError, DivergenceError, IntegerOverflowError
 from semiring.graphs.strongly_connected import strong_components_of_lists
 from semiring.io.inputs import Reading
@@ -135,6 +136,7 @@ def eigen(
     >>> found.value, found.vectors.ravel().tolist(), found.cyclicity
     (2.0, [0.0, -1.0, -2.0], 2)
     """
+    require_flag(exact, "exact")
     algebra = _find_semiring(A, semiring)
     edges = read_edges(A, algebra, Reading(weight, directed, columns), check, threads, device)
     if algebra in BOTTLENECKS:

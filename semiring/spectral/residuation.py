@@ -19,7 +19,7 @@ from semiring.advice import quote
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring, max_plus, min_plus
 from semiring.algebra.expressions.tree import float_limits
-from semiring.arguments import check_flags
+from semiring.arguments import check_flags, is_one_of
 from semiring.arrays.encoding import product_encoding
 from semiring.arrays.entries import check_entries
 from semiring.arrays.labels import is_labelled, labelled_product
@@ -99,7 +99,7 @@ def residuate(
     algebra = _find_semiring(semiring)
     check_flags({"check": check})
     count = get_threads() if threads is None else check_threads(threads)
-    if device not in (None, "cpu"):
+    if device is not None and not is_one_of(device, ("cpu",)):
         raise ValueError(f"device={quote(device)} is not supported: pass arrays of the host, device='cpu'")
     A, B, restore = _read_operands(A, B, algebra, check)
     return restore(_residuate_arrays(A, B, algebra, check, count))

@@ -25,7 +25,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.expressions.tree import is_floating
 from semiring.algebra.operations import numpy_dtype
-from semiring.arguments import as_numbers, require_integer
+from semiring.arguments import as_numbers, require_flag, require_integer
 from semiring.kernels.contract import NO_PREDECESSOR
 from semiring.testing.arithmetic import (
     check_equal,
@@ -117,6 +117,7 @@ def check_closure(
     For any other ⊕, the equations D = I ⊕ A ⊗ D and D = I ⊕ D ⊗ A must hold, with A in place of I for A⁺. In a field
     they determine D if I - A is invertible. Cost: O(n³).
     """
+    require_flag(reflexive, "reflexive")
     semiring = as_semiring(semiring)
     A, D = to_dense(A, semiring), to_dense(D, semiring)
     if rtol is None:
@@ -363,6 +364,7 @@ def check_reachability(A: Any, R: Any, semiring: Semiring | str | None = None, *
     -----
     The cost is O(n³) at worst.
     """
+    require_flag(reflexive, "reflexive")
     algebra = as_semiring("min_plus" if semiring is None else semiring)
     edge, claimed = _as_truth_values(A, algebra), _as_truth_values(R, algebra)
     _check_same_square(edge, claimed)

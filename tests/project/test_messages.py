@@ -22,7 +22,16 @@ LONG = "x\u202e\x1b[31m" + "x" * 3000
 WRONG = {
     **{"number": 1, "negative": -1, "fraction": 1.5, "large": 10**12, "immense": 10**5000, "text": "ab", "long": LONG},
     **{"list": [], "pair": (1, 7), "mapping": {}, "ragged": [[1, 2], [3]], "deep": np.zeros((1,) * 33)},
-    **{"object": object(), "complex": 1j, "bytes": b"x", "texts": ["a", "b"], "fractions": [1.0, 2.0]},
+    **{
+        "array": REAL,
+        "truths": BITS,
+        "frame": sr.as_network([("a", "b", 1.0)]),
+        "object": object(),
+        "complex": 1j,
+        "bytes": b"x",
+        "texts": ["a", "b"],
+        "fractions": [1.0, 2.0],
+    },
 }
 
 #: A call of public functions whose arguments are replaced, one at a time.
@@ -42,6 +51,13 @@ CALLS = {
     **{"zeros": ((2, 2),), "identity": (2,), "as_semiring": ("min_plus",), "as_network": ([(0, 1, 2.0)],)},
     **{"Semiring": ("s", "min(x, y)", "x + y", "inf", 0), "set_threads": (1,), "data.load_network": ("metro",)},
     **{"min_plus.check_dtype": ("float64",), "min_plus.zero_for": ("float64",), "BitMatrix.identity": (2,)},
+    **{
+        "plot.layout": (BITS,),
+        "plot.plot_fill": (sr.factor(REAL),),
+        "plot.plot_network": (REAL,),
+        "plot.plot_matrix": (REAL,),
+    },
+    **{"best_paths": (REAL,), "spectral.eigen": (REAL,)},
     **{"spectral.cycle_mean": (REAL,), "spectral.residuate": (REAL, REAL), "testing.check_path": (REAL, [0, 1])},
     **{
         "testing.uniform_graph": (4, 1),
@@ -60,7 +76,6 @@ UNCHECKED = {
     "seconds",
     "rtol",
     "layouts",
-    "like",
     "distance",
     "source",
     "target",
