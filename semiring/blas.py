@@ -96,6 +96,8 @@ def gemm(
     alpha: Any = None,
     beta: Any = None,
     transpose: tuple[bool, bool] = (False, False),
+    mask: Any = None,
+    complement: bool = False,
     out: Any = None,
     check: bool = True,
     threads: int | None = None,
@@ -117,6 +119,10 @@ def gemm(
         = 0̄ **C is not read**, as in every BLAS.
     transpose : tuple of bool, default (False, False)
         Whether to transpose A, and whether to transpose B, as views and never as copies.
+    mask : sparse matrix or array of bool, shape (m, n), optional
+        Compute only these entries of A ⊗ B, as in `matmul`. C is added whole.
+    complement : bool, default False
+        Compute the entries outside the mask instead.
     out : array, shape (m, n), optional
         The array for the result. It may be C itself, or any operand.
     check : bool, default True
@@ -130,12 +136,12 @@ def gemm(
     -------
     array, shape (m, n)
         The result in NumPy's promotion of the dtypes, or ``out``. A `BitMatrix` operand gives a `BitMatrix`. Operands
-        that are all sparse give a sparse matrix, for which there is no ``out``.
+        that are all sparse, or a mask and no dense C, give a sparse matrix, for which there is no ``out``.
 
     Raises
     ------
     ValueError
-        If only one of C and β is given.
+        If only one of C and β is given, or ``complement`` without a mask.
     TypeError
         If a semiring is given for C, ``transpose`` is not two truth values, or ``out`` is given for a sparse result.
     ShapeError
@@ -169,15 +175,14 @@ def gemm(
     semiring = _resolve_semiring(C, "C", semiring)
     _check_addend(C, "C", beta, semiring)
     flips = _read_flips(transpose)
+    masking: Any = {"mask": mask, "complement": complement}
     read = {"A": A, "B": B} | ({} if C is None else {"C": C})
-    if any(isinstance(x, BitMatrix) for x in (A, B, C)):
+    if mask is None and not complement and any(isinstance(x, BitMatrix) for x in (A, B, C)):
         return packed.gemm(A, B, C, semiring, alpha, beta, flips, out, threads, device)
-    if has_sparse(A, B, C):
-        left, right = (
-            (x if has_sparse(x) else np.asarray(x)).T if flip else x for x, flip in zip((A, B), flips, strict=True)
-        )
-        result = _sparse_gemm(semiring, left, right, C, alpha, beta, out, check, threads, device)
-        if has_sparse(result):  # a transpose has another format than its matrix
+    if mask is not None or complement or has_sparse(A, B, C):
+        left, right = (_transposed(x) if flip else x for x, flip in zip((A, B), flips, strict=True))
+        result = _sparse_gemm(semiring, left, right, C, alpha, beta, masking, out, check, threads, device)
+        if has_sparse(result) and has_sparse(A):  # a transpose has another format than its matrix
             return result.asformat(A.format if A.format in ("csr", "csc", "coo") else "csr")
         return result
     arrays, first, second = _gather_operands(semiring, alpha, beta, read, device, check)
@@ -201,6 +206,8 @@ def gemv(
     alpha: Any = None,
     beta: Any = None,
     transpose: bool = False,
+    mask: Any = None,
+    complement: bool = False,
     out: Any = None,
     check: bool = True,
     threads: int | None = None,
@@ -222,6 +229,11 @@ def gemv(
         Factors as in `gemm`. With β = 0̄ y is not read.
     transpose : bool, default False
         Multiply by Aᵀ, a view of A.
+    mask : array of bool, shape (m,), optional
+        Compute only these entries of A ⊗ x, as in `matmul`. The other ones are the zero, and y is added whole. The
+        shape is (n,) with ``transpose``.
+    complement : bool, default False
+        Compute the entries outside the mask instead.
     out : array, shape (m,), optional
         The array for the result, (n,) with ``transpose``. It may be y itself, or any operand.
     check : bool, default True
@@ -239,7 +251,7 @@ def gemv(
     Raises
     ------
     ValueError
-        If only one of y and β is given.
+        If only one of y and β is given, or ``complement`` without a mask.
     ShapeError
         If A is not a matrix, x or y is not a vector, or the sizes do not fit.
     TypeError, DTypeError, DomainError, IntegerOverflowError, DeviceError, AlgebraError
@@ -258,10 +270,12 @@ def gemv(
     semiring = _resolve_semiring(y, "y", semiring)
     _check_addend(y, "y", beta, semiring)
     read = {"A": A, "x": x} | ({} if y is None else {"y": y})
-    if has_sparse(A, x, y):
+    if mask is not None or complement or has_sparse(A, x, y):
         if has_sparse(x, y) or np.ndim(x) != 1 or (y is not None and np.ndim(y) != 1):
             raise ShapeError("gemv takes vectors as x and y, which are dense: pass arrays of one dimension")
-        return _sparse_gemm(semiring, A.T if transpose else A, x, y, alpha, beta, out, check, threads, device)
+        masking: Any = {"mask": mask, "complement": complement}
+        left = _transposed(A) if transpose else A
+        return _sparse_gemm(semiring, left, x, y, alpha, beta, masking, out, check, threads, device)
     arrays, first, second = _gather_operands(semiring, alpha, beta, read, device, check)
     matrix, vector, last = arrays["A"].T if transpose else arrays["A"], arrays["x"], arrays.get("y")
     if matrix.ndim != 2 or vector.ndim != 1 or (last is not None and last.ndim != 1):
@@ -474,6 +488,11 @@ def dot(
     return matmul(x, y, semiring, check=check, threads=threads, device=device)
 
 
+def _transposed(x: Any) -> Any:
+    """Return the transpose of an operand of any kind."""
+    return x.T if hasattr(x, "T") else np.asarray(x).T
+
+
 def _sparse_gemm(
     semiring: Semiring,
     A: Any,
@@ -481,24 +500,29 @@ def _sparse_gemm(
     C: Any,
     alpha: Any,
     beta: Any,
+    masking: Any,
     out: Any,
     check: bool,
     threads: int | None,
     device: Any,
 ) -> Any:
-    """Return (α ⊗ A ⊗ B) ⊕ (β ⊗ C) for a sparse operand: sparse if A and B are, and C if there is one."""
+    """Return (α ⊗ A ⊗ B) ⊕ (β ⊗ C) for a sparse operand or a mask: sparse if the product is, and C if there is one.
+
+    ``masking``: the arguments ``mask`` and ``complement`` of `matmul`.
+    """
     for name, scalar in (("alpha", alpha), ("beta", beta)):
         if np.ndim(scalar):
             raise ShapeError(f"{name} is {np.shape(scalar)}: it must be a scalar")
     options: Any = {"check": check, "device": device}
     is_dense_sum = C is not None and not has_sparse(C)
-    if out is not None and has_sparse(A) and has_sparse(B) and not is_dense_sum:
+    is_masked = masking["mask"] is not None and not masking["complement"] and np.ndim(B) == 2
+    if out is not None and (is_masked or (has_sparse(A) and has_sparse(B))) and not is_dense_sum:
         raise TypeError("out= is given, and the result is sparse: leave out= away")
     dtype = common_dtype(semiring, *(as_host_operand(x) for x in (A, B, C) if x is not None))
     # A zero or a one that is ±∞ takes no part in the promotion.
     alpha, beta = (typed_constant(x, dtype) if isinstance(x, float) and isinf(x) else x for x in (alpha, beta))
     scaled = A if alpha is None else multiply(alpha, A, semiring, **options)
-    result = matmul(scaled, B, semiring, threads=threads, **options)
+    result = matmul(scaled, B, semiring, threads=threads, **masking, **options)
     if C is not None and beta != semiring.zero_for(dtype):
         shape = np.shape(C) if is_dense_sum else C.shape
         if shape != result.shape:

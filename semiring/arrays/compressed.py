@@ -15,7 +15,7 @@ from semiring.arrays.memory import demand_memory
 from semiring.arrays.sparse import check_sparse, is_ascending, is_sparse, stored_entries, warn_of_duplicates
 from semiring.errors import DTypeError, ShapeError
 
-__all__ = ["Rows", "as_rows", "as_sparse", "every_entry", "mask_rows", "row_numbers", "sort_order"]
+__all__ = ["Rows", "as_rows", "as_sparse", "every_entry", "mask_rows", "read_mask", "row_numbers", "sort_order"]
 
 Array: TypeAlias = NDArray[Any]
 
@@ -59,11 +59,26 @@ def as_rows(x: Any, semiring: Semiring, name: str = "A") -> Rows:
     return Rows(starts, columns, np.ascontiguousarray(values), x.shape)
 
 
-def mask_rows(mask: Any, shape: tuple[int, ...]) -> Rows:
+def mask_rows(mask: Any, shape: tuple[int, int]) -> Rows:
     """Return the pattern of a mask: the stored entries of a sparse matrix, or the True entries of a bool array.
 
-    The values are None. Raises `DTypeError` for a dense mask that is not bool, and `ShapeError` for a shape that is not
-    that of the product.
+    The values are None. Raises `DTypeError` and `ShapeError` as `read_mask`.
+    """
+    array = read_mask(mask, shape)
+    if not is_sparse(array):
+        rows, columns = np.nonzero(array)
+        starts = np.searchsorted(rows, np.arange(shape[0] + 1)).astype(np.int64)
+        return Rows(starts, _narrow(columns, shape[1]), None, shape)
+    starts, columns, _, heads = _sort_rows(array, "mask")
+    if heads is not None:
+        starts, columns = np.append(0, np.cumsum(heads))[starts], columns[heads]
+    return Rows(starts, columns, None, shape)
+
+
+def read_mask(mask: Any, shape: tuple[int, ...]) -> Any:
+    """Return a sparse mask as it is, and any other one as an array of bool.
+
+    Raises `DTypeError` for a dense mask that is not bool, and `ShapeError` for a shape that is not that of the product.
     """
     array = mask if is_sparse(mask) else as_numbers(mask, "mask")
     if not is_sparse(mask) and array.dtype != np.bool_:
@@ -71,19 +86,12 @@ def mask_rows(mask: Any, shape: tuple[int, ...]) -> Rows:
             f"mask has dtype {array.dtype}: pass truth values, such as mask != 0, or a sparse matrix, whose stored "
             "entries are the mask"
         )
-    if array.shape != shape or len(shape) != 2:
-        expected = (
-            f"the product is {shape}" if len(shape) == 2 else f"the product is {shape}, and masks are of matrices"
+    if array.shape != shape:
+        raise ShapeError(
+            f"mask is {array.shape}, the product is {shape}: pass a mask of the shape of the product"
+            + (", an array of bool" if is_sparse(mask) and len(shape) == 1 else "")
         )
-        raise ShapeError(f"mask is {array.shape}, {expected}: pass a mask of the shape of the product")
-    if not is_sparse(mask):
-        rows, columns = np.nonzero(array)
-        starts = np.searchsorted(rows, np.arange(shape[0] + 1)).astype(np.int64)
-        return Rows(starts, _narrow(columns, shape[1]), None, (shape[0], shape[1]))
-    starts, columns, _, heads = _sort_rows(mask, "mask")
-    if heads is not None:
-        starts, columns = np.append(0, np.cumsum(heads))[starts], columns[heads]
-    return Rows(starts, columns, None, (shape[0], shape[1]))
+    return array
 
 
 def every_entry(matrix: Array) -> Rows:

@@ -157,9 +157,12 @@ def matmul(
         A `Semiring` or the name of one in the catalogue. The default is min-plus.
     mask : sparse matrix or array of bool, shape (m, n), optional
         Compute only these entries of a product of matrices: the stored entries of a sparse mask, whatever their values,
-        or the True entries of an array. The result is sparse then, for operands of any kind.
+        or the True entries of an array. The result is sparse then, for operands of any kind. For a product of a matrix
+        and a vector the mask is an array of bool of the shape of the result. The result is an array then, and its
+        other entries are the zero.
     complement : bool, default False
-        Compute the entries outside the mask instead. In a dense result the masked entries are the zero.
+        Compute the entries outside the mask instead. In a dense result the masked entries are the zero. A dense matrix
+        is computed whole for this.
     return_witness : bool, default False
         Return (C, K), for a selective ⊕. C[i, j] = A[i, k] ⊗ B[k, j] for k = K[i, j].
     explain : bool, default False

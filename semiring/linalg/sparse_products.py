@@ -13,7 +13,7 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import plus_times
-from semiring.arrays.compressed import Rows, as_rows, as_sparse, every_entry, mask_rows, row_numbers
+from semiring.arrays.compressed import Rows, as_rows, as_sparse, every_entry, mask_rows, read_mask, row_numbers
 from semiring.arrays.encoding import Encoding, Scan, convert, decode
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.operands import as_host_operand, as_output, common_dtype, operands, require_real_numbers, store
@@ -119,17 +119,29 @@ def multiply_sparse(
     """Return A ⊗ B as `semiring.matmul` does, for a sparse operand or a mask."""
     (left, right), scans, dtype = read_sparse_operands(semiring, check, device, A=A, B=B)
     shape = _product_shape(left, right)
+    product = _Product(semiring, dtype, scans, threads, return_witness)
+
+    def return_dense(C: Array, K: Array | None) -> Any:
+        if out is not None:
+            store(as_output(out, shape, dtype), C)
+        result = C if C.ndim else C[()]
+        result = result if out is None else out
+        return (result, K if K is None or K.ndim else K[()]) if return_witness else result
+
+    if mask is not None and (max(left.ndim, right.ndim) > 2 or not shape):
+        raise ShapeError(f"A is {left.shape}, B is {right.shape}: mask= is for products of matrices and vectors")
+    if mask is not None and len(shape) == 1:
+        return return_dense(*product.vector(left, right, read_mask(mask, shape) != complement))
     read = {id(A): left, id(B): right}.get(id(mask))  # a mask that is an operand is not read again
     if isinstance(read, Rows) and read.shape == shape:
         pattern: Rows | None = read._replace(values=None)
     else:
-        pattern = None if mask is None else mask_rows(mask, shape)
+        pattern = None if mask is None else mask_rows(mask, (shape[0], shape[1]))
     is_dense = not (isinstance(left, Rows) and isinstance(right, Rows)) and (mask is None or complement)
     if out is not None and not is_dense:
         raise TypeError(
             "out= is given, and the product is sparse: leave out= away, because its size is not known before"
         )
-    product = _Product(semiring, dtype, scans, threads, return_witness)
     product.demand_range(left, right, pattern, complement)
     if is_dense:
         C, K = product.dense(left, right, shape)
@@ -138,12 +150,7 @@ def multiply_sparse(
             C[places] = semiring.zero_for(dtype)
             if K is not None:
                 K[places] = -1
-        if out is not None:
-            store(as_output(out, shape, dtype), C)
-            C = out
-        elif C.ndim == 0:
-            C = C[()]
-        return (C, K if K is None or K.ndim else K[()]) if return_witness else C
+        return return_dense(C, K)
     entries, attained = product.sparse(left, right, pattern, complement)
     result = as_sparse(entries, A, B, mask)
     return (result, as_sparse(attained, A, B, mask)) if return_witness else result
@@ -290,6 +297,28 @@ class _Product:
             self._record("product of mixed operands", pair[0], pair[1], C)
         result = self._decode(C, witness).reshape(shape)
         return result, None if witness is None else witness.reshape(shape)
+
+    def vector(self, A: Any, B: Any, mask: Array) -> tuple[Array, Array | None]:
+        """Return the product of a matrix and a vector, which is the zero where ``mask`` is False, and its witness."""
+        is_column = B.ndim == 1
+        left, right = (A, B[:, None]) if is_column else (A[None], B)
+        pattern = mask_rows(mask[:, None] if is_column else mask[None], (left.shape[0], right.shape[1]))
+        self.demand_range(left, right, pattern, False)
+        C = np.full(mask.shape, self.semiring.zero_for(self.dtype), self.dtype)
+        K = self._make_witness(A.shape[-1], mask.shape)
+        if isinstance(left, Rows) or isinstance(right, Rows):
+            entries, attained = self.sparse(left, right, pattern, False)
+            places = row_numbers(entries.starts) if is_column else entries.columns
+            C[places] = entries.values
+            if K is not None:
+                K[places] = attained.values
+            return C, K
+        left, right = (left[mask], right) if is_column else (left, right[:, mask])
+        values, witness = self.dense(left, right, (left.shape[0], right.shape[1]))
+        C[mask] = values.ravel()
+        if K is not None and witness is not None:
+            K[mask] = witness.ravel()
+        return C, K
 
 
 def _matrix_of(x: Array, batch: tuple[int, ...], index: tuple[int, ...], flat: tuple[int, int]) -> Array:

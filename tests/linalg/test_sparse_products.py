@@ -381,13 +381,55 @@ def test_masks_take_no_work_outside(rng):
     assert product.details["accumulators"] == f"{explanation.accumulators['bitmap']} by bitmap"
 
 
+@pytest.mark.parametrize("complement", [False, True])
+@pytest.mark.parametrize("kind", [sp.csr_array, np.asarray], ids=["sparse", "dense"])
+def test_masks_of_vectors_and_in_blas(kind, complement, rng):
+    numbers = np.where(rng.random((5, 7)) < 0.6, rng.integers(0, 9, (5, 7)), 0).astype(float)
+    A, x, y = kind(numbers), rng.integers(0, 9, 7).astype(float), rng.integers(0, 9, 5).astype(float)
+    D = dense(A, "min_plus") if sp.issparse(A) else A
+    rows, columns, M = rng.random(5) < 0.5, rng.random(7) < 0.5, rng.random((5, 5)) < 0.5
+    for operands, whole, mask in (((A, x), (D, x), rows), ((y, A), (y, D), columns)):
+        C, K = sr.matmul(*operands, mask=mask.tolist(), complement=complement, return_witness=True)
+        expected, places = sr.matmul(*whole, return_witness=True)
+        np.testing.assert_array_equal(C, np.where(mask != complement, expected, INF))
+        np.testing.assert_array_equal(K, np.where(mask != complement, places, -1))
+        out = np.empty_like(C)
+        assert sr.matmul(*operands, mask=mask, complement=complement, out=out) is out
+        np.testing.assert_array_equal(out, C)
+    sums = sr.matmul(A, np.ones(7), "plus_times", mask=rows, complement=complement)
+    np.testing.assert_array_equal(sums, (rows != complement) * numbers.sum(1))
+    options = {"complement": complement, "alpha": 1.0, "beta": 2.0}
+    part = np.where(complement != M, sr.matmul(D, D.T) + 1, INF)
+    np.testing.assert_array_equal(sr.blas.gemm(A, A, part, transpose=(False, True), mask=M, **options), part)
+    product = sr.blas.gemm(A, A, transpose=(False, True), mask=M, complement=complement)
+    assert sp.issparse(product) == (kind is not np.asarray or not complement)
+    np.testing.assert_array_equal(dense(product, "min_plus") if sp.issparse(product) else product, part - 1)
+    expected = np.minimum(np.where(rows != complement, sr.matmul(D, x) + 1, INF), y + 2)
+    np.testing.assert_array_equal(sr.blas.gemv(A, x, y, mask=rows, **options), expected)
+    np.testing.assert_array_equal(sr.blas.gemv(A.T, x, y, transpose=True, mask=rows, **options), expected)
+
+
 S = sp.csr_array(np.array([[0, 2.0], [3.0, 0]]))
+BITS = sr.pack(np.eye(2, dtype=bool))
 BIG = sp.csr_array(np.full((2, 2), 2**31 - 2, np.int32))
 REFUSED = {
     "complement without a mask": (lambda: sr.matmul(S, S, complement=True), ValueError, "needs a mask"),
     "a mask of numbers": (lambda: sr.matmul(S, S, mask=np.ones((2, 2))), DTypeError, "mask != 0"),
     "a mask of another shape": (lambda: sr.matmul(S, S, mask=np.ones((2, 3), bool)), ShapeError, r"mask is \(2, 3\)"),
-    "a mask of a vector": (lambda: sr.matmul(S, [1.0, 2.0], mask=[True, False]), ShapeError, "masks are of matrices"),
+    "a mask of a number": (lambda: sr.matmul([1.0], [2.0], mask=True), ShapeError, "matrices and vectors"),
+    "a mask of a stack": (
+        lambda: sr.matmul([1.0], np.ones((2, 1, 3)), mask=np.ones((2, 3), bool)),
+        ShapeError,
+        "vectors",
+    ),
+    "a sparse mask of a vector": (lambda: sr.matmul(S, [1.0, 2.0], mask=S), ShapeError, "an array of bool"),
+    "a mask of packed bits": (lambda: sr.blas.gemm(BITS, BITS, semiring="boolean", mask=S), TypeError, "unpack"),
+    "complement in gemv": (lambda: sr.blas.gemv(S, [1.0, 2.0], complement=True), ValueError, "needs a mask"),
+    "out of a masked gemm": (
+        lambda: sr.blas.gemm(np.eye(2), np.eye(2), mask=S, out=np.empty((2, 2))),
+        TypeError,
+        "leave out= away",
+    ),
     "out of a sparse result": (lambda: sr.matmul(S, S, out=np.empty((2, 2))), TypeError, "leave out= away"),
     "out of a masked result": (
         lambda: sr.matmul(np.eye(2), np.eye(2), mask=np.eye(2, dtype=bool), out=np.empty((2, 2))),
