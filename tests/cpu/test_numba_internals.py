@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import tomllib
@@ -117,6 +118,33 @@ def test_compiled_code_is_saved_once_and_loaded_after():
     assert not internals.compiler_lock.is_locked()
     with pytest.raises(TypeError):
         entry(4)
+
+
+def partial_sums(x, count):
+    total = 0
+    for i in range(count):
+        total ^= total * 3 + i * x
+    return np.full(2, total), np.full(3, total)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the test sends a signal")
+def test_an_interrupt_of_a_function_that_returns_arrays_is_no_system_error():
+    """The signal arrives within the loop, and Python raises it while the arrays are returned."""
+    function = njit(partial_sums, **internals.OUTER)
+    internals.raise_interrupts(function)
+    arrays = function(1, 10)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    try:
+        for _ in range(3):
+            signal.setitimer(signal.ITIMER_REAL, 0.02)
+            with pytest.raises(KeyboardInterrupt):
+                function(1, 200_000_000)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGINT, handler)
+    np.testing.assert_array_equal(function(1, 10)[1], arrays[1])
+    assert njit(lambda x: function(x, 10))(1)[0][0] == arrays[0][0]  # compiled code calls it as before
 
 
 def store_sum(address, x):

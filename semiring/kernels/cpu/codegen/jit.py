@@ -28,6 +28,7 @@ from semiring.kernels.cpu.codegen.numba_internals import (
     entry_point,
     function_compiler,
     get_cache,
+    raise_interrupts,
     rebuild_result,
     result_state,
     run_compiler,
@@ -139,6 +140,7 @@ def cache_on_disk(function: Any) -> Any:
     if not isinstance(get_cache(function), KernelCache):
         set_cache(function, KernelCache(f"{python.__module__}.{python.__qualname__}", python.__module__))
         compile_with(function, partial(run_compiler, function_compiler(function)))
+        raise_interrupts(function)
     return function
 
 

@@ -21,7 +21,7 @@ from numba.core.ccallback import CFunc
 from numba.core.cgutils import alloca_once, alloca_once_value, for_range, for_range_slice, raw_memcpy
 from numba.core.compiler import CompileResult
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.registry import cpu_target
+from numba.core.registry import CPUDispatcher, cpu_target
 from numba.np.arrayobj import make_array, populate_array
 
 from semiring.kernels.cpu.thread_pool import call_in_caller, call_interruptibly
@@ -50,6 +50,7 @@ __all__ = [
     "host_tuple",
     "library_state",
     "load_library",
+    "raise_interrupts",
     "raw_memcpy",
     "rebuild_result",
     "result_state",
@@ -124,6 +125,31 @@ def function_compiler(function: Any) -> Callable[..., Any]:
 def compile_with(function: Any, compiler: Callable[..., Any]) -> None:
     """Let a function made by ``numba.njit`` call ``compiler`` in place of its `function_compiler`."""
     function._compile_for_args = compiler
+
+
+class _InterruptedDispatcher(CPUDispatcher):  # type: ignore[misc]  # Numba has no types
+    """A function made by ``numba.njit`` from which Ctrl-C leaves as `KeyboardInterrupt`."""
+
+    def __call__(self, *arguments: Any) -> Any:
+        try:
+            return super().__call__(*arguments)
+        except SystemError as error:
+            cause: BaseException | None = error
+            while cause is not None and not isinstance(cause, KeyboardInterrupt):
+                cause = cause.__cause__
+            if cause is None:
+                raise
+            raise cause from None
+
+
+def raise_interrupts(function: Any) -> None:
+    """Let a function made by ``numba.njit`` raise the `KeyboardInterrupt` of a Ctrl-C that arrives as it returns.
+
+    To return an array, compiled code calls a Python function of Numba, where Python may raise the interrupt. Compiled
+    code ignores it and goes on, and the interpreter raises `SystemError` in its place. Calls by compiled code are
+    unchanged, and a call by Python takes 0.3 µs more.
+    """
+    function.__class__ = _InterruptedDispatcher
 
 
 def entry_point(function: Any, signature: tuple[Any, ...]) -> Callable[..., Any]:
