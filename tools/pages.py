@@ -15,11 +15,13 @@ import io
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks import paper_tables
 from benchmarks.tables import Table, read
 
 ROOT = Path(__file__).parent.parent
@@ -125,7 +127,9 @@ def draw(folder: Path) -> Iterator[Path]:
 
 
 def table_of(name: str) -> Table:
-    """Return the table of a name ``FILE/TABLE``, from ``docs/data/FILE.csv``."""
+    """Return the table of a name ``FILE/TABLE``, from ``docs/data/FILE.csv``, or one that is computed."""
+    if name in SUMMARIES:
+        return SUMMARIES[name]()
     file, _, table = name.partition("/")
     return read(DATA / f"{file}.csv")[table]
 
@@ -178,8 +182,16 @@ def duration(ms: float) -> str:
     raise AssertionError
 
 
-#: Tables that are computed from several of ``docs/data``, by the name ``summary/NAME``.
-SUMMARIES = {"summary/how-long": how_long}
+def of_papers(name: str) -> Table:
+    """Return a table that is computed from the measurements of ``docs/data/papers.csv``."""
+    return paper_tables.tables_of(DATA / "papers.csv")[name]
+
+
+#: Tables that are computed from those of ``docs/data``.
+SUMMARIES: dict[str, Callable[[], Table]] = {
+    "summary/how-long": how_long,
+    **{f"papers/{name}": partial(of_papers, name) for name in paper_tables.TABLES},
+}
 
 
 def with_tables(text: str) -> str:
@@ -189,7 +201,7 @@ def with_tables(text: str) -> str:
     """
 
     def show_table(match: re.Match[str]) -> str:
-        table = SUMMARIES[match[2]]() if match[2] in SUMMARIES else table_of(match[2])
+        table = table_of(match[2])
         columns = zip(*table.cells, strict=True)
         rules = ["---:" if all(_NUMBER.fullmatch(cell) for cell in column) else "---" for column in columns]
         rows = "".join(f"| {' | '.join(row)} |\n" for row in (table.columns, rules, *table.cells))

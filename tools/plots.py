@@ -158,7 +158,7 @@ def ranks(path: Path) -> None:
 
 
 #: Tables that no page shows, because they have too many rows.
-DRAWN = {"larger/killed"}
+DRAWN = {"larger/killed", "papers/host", "papers/gpu"}
 
 #: Drawings of ideas, which show no data: a drawing program edits them.
 ILLUSTRATIONS = {

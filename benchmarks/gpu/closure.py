@@ -1,16 +1,15 @@
-"""Measure whole closures on a GPU: the tables of the papers, with their kernels, present methods, and the host.
+"""Measure whole closures on a GPU: methods of the library, codes of other authors, and the host.
 
     python -m benchmarks.gpu.closure [edges-60] [edges-6] [edges-600] [energy] [--sizes 512 ...] [--peers DIR]
 
-Min-plus in float32 on uniform graphs with so many edges a vertex and whole-numbered weights (Buluç, Gilbert, Budak
-2010, and Lund, Smith 2010). Before anything is timed its distances are compared with those of the look-ahead kernel. A
-method is left out from the size on where n³ growth would take it beyond ``--limit`` seconds. Times in milliseconds:
-medians, by events of the device for what runs there (without a scan of the data, and with calls enqueued ahead), by the
-clock
-for the host. The last column: the exponent b of t = a·nᵇ, fitted over the sizes from 1,024 on as in table 3 of Buluç
-et al.
-``energy``: joules a closure and pairs a joule by the counter of the GPU, over two seconds of closures each, as in
-their table 8. ``--peers``: see `benchmarks.gpu.peers`.
+Min-plus in float32 on uniform graphs with so many edges a vertex and whole-numbered weights. The kernels of papers are
+measured by `benchmarks.papers`. Before anything is timed its distances are compared with those of the look-ahead
+kernel. A method is left out from the size on where n³ growth would take it beyond ``--limit`` seconds. Times in
+milliseconds: medians, by events of the device for what runs there (without a scan of the data, and with calls enqueued
+ahead), by the clock for the host. The last column: the exponent b of t = a·nᵇ, fitted over the sizes from 1,024 on as
+in table 3 of Buluç et al.
+``energy``: joules a closure and pairs a joule by the counter of the GPU, over two seconds of closures each.
+``--peers``: see `benchmarks.gpu.peers`.
 """
 
 from __future__ import annotations
@@ -31,7 +30,6 @@ from benchmarks.gpu.peers import peers
 from benchmarks.packages import require
 from semiring.kernels.cuda import closing as staged
 from semiring.kernels.cuda.closing import paper_kernels as papers
-from semiring.kernels.cuda.closing.paper_kernels import KERNELS
 from semiring.kernels.engine import make_plan
 from semiring.testing import uniform_graph
 
@@ -123,7 +121,6 @@ def columns(folder: str | None) -> list[Column]:
             for method in ("rkleene", "blocked_floyd_warshall", "auto", "rkleene_plain")
         ),
     ]
-    result += [on_device(f"`{name}`", lambda A, name=name: papers.close(plan(), A, name)) for name in KERNELS]
     if comparing():
         return result
     for peer in peers(folder):
@@ -185,7 +182,7 @@ def graph(n: int, edges: float) -> np.ndarray:
 
 
 def table(edges: float, options: argparse.Namespace) -> Table:
-    """Measure one of the papers' tables, whose rows are methods and whose columns are sizes."""
+    """Measure a table, whose rows are methods and whose columns are sizes."""
     chosen = [c for c in columns(options.peers) if not options.columns or any(part in c[0] for part in options.columns)]
     times: dict[str, dict[int, float]] = {title: {} for title, _ in chosen}
     sizes = [n for n in options.sizes if edges < n - 1]
@@ -202,11 +199,9 @@ def table(edges: float, options: argparse.Namespace) -> Table:
             except _WrongError:
                 times[title][n] = np.nan
             print(f"{title}, n = {n}: {_cell(times[title][n])}", file=sys.stderr, flush=True)
-    rows = [
-        [title, *(_cell(times[title].get(n)) for n in options.sizes), _exponent(times[title])] for title, _ in chosen
-    ]
+    rows = [[title, *(_cell(times[title].get(n)) for n in sizes), _exponent(times[title])] for title, _ in chosen]
     heading = f"Milliseconds, {edges:g} edges a vertex; the exponent of growth"
-    return Table(heading, ["method", *map(str, options.sizes), "exponent"], rows)
+    return Table(heading, ["method", *map(str, sizes), "exponent"], rows)
 
 
 def _cell(value: float | None) -> str:

@@ -15,13 +15,16 @@ import numpy as np
 
 import semiring as sr
 from benchmarks.common import device_milliseconds
+from benchmarks.packages import require
 from semiring.kernels import get_backend
 from semiring.kernels.cuda import closing as staged
 from semiring.kernels.cuda.closing import paper_kernels as papers
+from semiring.kernels.cuda.closing.kernel_text import arithmetic_of
+from semiring.kernels.cuda.closing.modules import compile_kernel, multiprocessors, resident_blocks
 from semiring.kernels.cuda.closing.paper_kernels import KERNELS
 from semiring.kernels.engine import make_plan
 
-__all__ = ["bandwidth", "board_joules", "closing_of", "graph", "product_rate", "seconds", "verify"]
+__all__ = ["KERNELS", "bandwidth", "board_joules", "closing_of", "graph", "product_rate", "resources", "seconds"]
 
 _AHEAD = 10.0  # milliseconds that the device waits while the host enqueues a closure
 
@@ -42,27 +45,35 @@ def graph(n: int, edges: float = 60) -> Any:
     return A
 
 
-def closing_of(name: str, blocks: int | None = None) -> Callable[[Any], Any]:
-    """Return what closes a matrix of the device in place: a kernel of a paper, or a method of the library."""
+def closing_of(name: str, **options: Any) -> Callable[[Any], Any]:
+    """Return what closes a matrix of the device in place: a kernel of a paper, or a method of the library.
+
+    The kernels of papers run without the scan of a call, in the arithmetic of weights that are not negative.
+    """
     if name in KERNELS:
-        return lambda A: papers.close(_plan(), A, name, blocks=blocks)
-    return lambda A: sr.closure(A, method=name, out=A, check=False)
+        return lambda A: papers.close(_plan(), A, name, **options)
+    return lambda A: sr.closure(A, method=name, method_options=options or None, out=A, check=False)
 
 
-@cache
-def verify(name: str, n: int = 320) -> None:
+def _verify(name: str, n: int = 320, **options: Any) -> None:
     """Compare the closure of a small graph with that of the library's own kernel, or raise `AssertionError`."""
+    if (name, *options.items()) in _verified:
+        return
     A = graph(n)
     work = A.copy()
-    closing_of(name)(work)
+    closing_of(name, **options)(work)
     staged.close(_plan(), A, look_ahead=True)
-    assert bool((work == A).all()), f"{name} finds other distances"
+    assert bool((work == A).all()), f"{name} with {options} finds other distances"
+    _verified.add((name, *options.items()))
 
 
-def seconds(name: str, n: int, edges: float = 60, blocks: int | None = None) -> float:
+_verified: set[tuple[Any, ...]] = set()
+
+
+def seconds(name: str, n: int, edges: float = 60, **options: Any) -> float:
     """Return the time of one closure by events of the device: the median of up to five, of one that takes a second."""
-    verify(name)
-    given, close = graph(n, edges), closing_of(name, blocks)
+    _verify(name, **options)
+    given, close = graph(n, edges), closing_of(name, **options)
     work, times = given.copy(), []
     # A long closure reaches its clock rate by itself. But the tile of a product depends on n, so a first call compiles.
     if n <= 4096 or name not in KERNELS:
@@ -71,6 +82,15 @@ def seconds(name: str, n: int, edges: float = 60, blocks: int | None = None) -> 
         work[...] = given
         times.append(device_milliseconds(partial(close, work), _AHEAD) / 1e3)
     return float(np.median(times))
+
+
+def resources(name: str, **options: Any) -> dict[str, float]:
+    """Return what a block of the last phase of a tiled kernel takes, and how many run on a multiprocessor at once."""
+    kernel = KERNELS[name].with_options(**options)
+    threads = 64 if kernel.file == "lund_smith.cu" else kernel.threads
+    function = compile_kernel(kernel.file, "doubly_dependent", arithmetic_of(_plan()), kernel.defines)
+    blocks = resident_blocks(function, threads, 0) / multiprocessors()
+    return {"registers": function.num_regs, "blocks": blocks, "threads": threads}
 
 
 def bandwidth() -> float:
@@ -96,9 +116,11 @@ def product_rate(n: int) -> float:
     return n**3 / min(device_milliseconds(multiply) for _ in range(3)) * 1e3
 
 
-def board_joules(name: str, n: int, measured_seconds: float) -> float:
+def board_joules(name: str, n: int, measured_seconds: float) -> dict[str, float]:
     """Return the joules of one closure by the energy counter of the board, over so many seconds of closures."""
     import cupy
+
+    require("pynvml")
     import pynvml
 
     pynvml.nvmlInit()
@@ -114,4 +136,4 @@ def board_joules(name: str, n: int, measured_seconds: float) -> float:
         close(work)
         cupy.cuda.Device().synchronize()
         count += 1
-    return float(pynvml.nvmlDeviceGetTotalEnergyConsumption(handle) - before) / 1e3 / count
+    return {"J": float(pynvml.nvmlDeviceGetTotalEnergyConsumption(handle) - before) / 1e3 / count}

@@ -1,6 +1,6 @@
 """Run blocked Floyd-Warshall on strips of rows, with reads and writes of other strips at the same time.
 
-Sources: A. Buluç, J. R. Gilbert, C. Budak, Parallel Computing 36 (2010), section 5, for panels through a small memory;
+Sources: A. Buluç, J. R. Gilbert, C. Budak, Parallel Computing 36 (2010), section 4.4, for a version out of core;
 G. J. Katz, J. T. Kider, Graphics Hardware 2008, for graphs larger than a device.
 
 With K₁ … Kₘ the blocks of a round, one after the other in rows a … b - 1::

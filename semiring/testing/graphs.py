@@ -61,7 +61,7 @@ def uniform_graph(
         The number of vertices.
     edges_per_vertex : float
         The mean number of edges of a vertex. The graph has exactly round(n · ``edges_per_vertex``) different directed
-        edges. Gaioso and others (2013) close graphs of 6, 60 and 600 edges a vertex.
+        edges. Gaioso et al. (2013) close graphs of 6, 60 and 600 edges a vertex.
     semiring : Semiring or str
         The semiring of the weights. Its zero means "no edge".
     dtype : dtype or str

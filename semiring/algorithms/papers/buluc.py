@@ -5,16 +5,17 @@ Source: A. Buluç, J. R. Gilbert, C. Budak, "Solving path problems on the GPU", 
 - `buluc_iterative`, figure 2: A ← A ⊕ A(:, k) ⊗ A(k, :) for every k, by a kernel with a thread block for each 64 × 64
   submatrix. `semiring.algorithms.floyd_warshall` is the same algorithm on a CPU.
 - `rkleene_plain`, figure 3: R-Kleene as in `semiring.algorithms.rkleene`, but with a plain product, which has a thread
-  for each entry, in place of the library's product. The paper adapts the product of Volkov and Demmel, whose rate lies
-  between the rates of these two.
+  for each entry, in place of the library's product. The paper adapts the product of Volkov and Demmel, "LU, QR and
+  Cholesky factorizations using vector capabilities of GPUs" (2008), 64 × 16 entries by 64 threads. It is not here.
 
 Cost: n³ pairs. The iterative version takes n launches. The recursive version takes O(n/64) launches: six products for
 each split into halves, and copies of panels. Workspace: a panel of the engine for the recursion, and none for the
 iterative version.
 
-Deviations: the iterative version does not write row k and column k, which changes no value. The recursion has lines
-7-8 and 11-12 of figure 3 swapped within each pair, so that it serves every semiring with a star. Its smallest blocks
-have 64 rows, and one kernel closes them.
+Deviations: B ← B A and B ← A B overwrite their operand in the paper, and panels of it are copied here (see
+`semiring.kernels.engine.Engine.multiply_left`). The iterative version does not write row k and column k, which changes
+no value. The recursion has lines 7-8 and 11-12 of figure 3 swapped within each pair, so that it serves every semiring
+with a star. Its smallest blocks have 64 rows, and one kernel closes them.
 
 The iterative version does not close packed bits, nor semirings whose ⊕ is not idempotent or whose star is not 1̄.
 

@@ -1,9 +1,9 @@
-// Gaioso and others, "Paralelizacao do algoritmo Floyd-Warshall usando GPU", WSCAD 2013 (doi:10.5753/wscad.2013.16769),
-// algorithm 3 and figures 4 to 6, measured on a Tesla C2075. There are two launches per stage, with tiles of 32 x 32
-// and one thread per entry. The grid of the first launch is a multiple of the number of blocks that run at once. Each
-// block closes its own replica of the diagonal tile, so that no block waits for another one. It then updates its share
-// of the tiles in the row and the column. The second launch has one block for each remaining tile. All tiles are in
-// shared memory.
+// Gaioso, Jradi, de Paula, Alencar, Martins, do Nascimento, Caceres, "Paralelizacao do algoritmo Floyd-Warshall usando
+// GPU", WSCAD 2013 (doi:10.5753/wscad.2013.16769), algorithm 3 and figures 4 to 6, measured on a Tesla C2075. There are
+// two launches per stage, with tiles of 32 x 32 and one thread per entry. The grid of the first launch is a multiple of
+// the number of blocks that run at once. Each block closes its own replica of the diagonal tile, so that no block waits
+// for another one. It then updates its share of the tiles in the row and the column. The second launch has one block
+// for each remaining tile. All tiles are in shared memory.
 //
 // One thing differs from the paper: every replica starts from the same unclosed tile. In the paper, one block writes
 // the closed tile back while other blocks may still read it. A tile of floats that is closed twice differs by rounding.
