@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from semiring.advice import advice, install_advice, option, quote
 
@@ -159,6 +160,9 @@ class IntegerOverflowError(SemiringError, OverflowError):
     """A finite result or an intermediate sum does not fit the integer dtype; the message names a sufficient dtype."""
 
 
+_Divergence = TypeVar("_Divergence", bound="DivergenceError")
+
+
 class DivergenceError(SemiringError, ArithmeticError):
     """The closure does not exist: a pivot has no star.
 
@@ -205,7 +209,12 @@ class DivergenceError(SemiringError, ArithmeticError):
         stated = str(self).replace(f"vertex {self.vertex},", f"vertex {names[self.vertex]},")
         if self.cycle:
             stated = stated.replace(cycle_text(self.cycle), cycle_text([names[vertex] for vertex in self.cycle]))
-        return DivergenceError(stated, self.vertex, self.cycle)
+        return self._with_matrix(DivergenceError(stated, self.vertex, self.cycle))
+
+    def _with_matrix(self, error: _Divergence) -> _Divergence:
+        """Return another statement of this error, about the same matrix of a stack."""
+        error.matrix = self.matrix
+        return error
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.args[0], self.vertex, self.cycle), self.__dict__
@@ -267,7 +276,7 @@ class NegativeCycleError(DivergenceError):
             return self
         of_cycle = tuple(names[vertex] for vertex in self.cycle)
         cycle_text = " → ".join(str(name) for name in (*of_cycle, of_cycle[0]))
-        return type(self)(f"{self}; by name, it is {cycle_text}", self.cycle, of_cycle)
+        return self._with_matrix(type(self)(f"{self}; by name, it is {cycle_text}", self.cycle, of_cycle))
 
     def of_paths(self) -> NegativeCycleError:
         """Return the same error for a function of paths, in terms of paths instead of the closure.
@@ -279,7 +288,7 @@ class NegativeCycleError(DivergenceError):
         """
         kind = "longest" if isinstance(self, PositiveCycleError) else "shortest"
         stated = str(self).replace(NO_CLOSURE, f"vertices that a walk over it joins have no {kind} path")
-        return type(self)(stated, self.cycle, self.names)
+        return self._with_matrix(type(self)(stated, self.cycle, self.names))
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.args[0], self.cycle, self.names), self.__dict__

@@ -28,7 +28,8 @@ measured (distances in the plane, of half of the pairs). The bound is O(n·m) fo
 edges matter is from D. R. Karger, D. Koller, S. J. Phillips, "Finding the hidden path: time bounds for all-pairs
 shortest paths", SIAM J. Comput. 22 (1993).
 
-`reference_predecessors` applies step 4 alone in plain NumPy, for backends without a search kernel, and as an oracle.
+The reference backend applies step 4 alone in plain NumPy (`semiring.kernels.nearest_trees`), as an oracle, and in place
+of a backend without a search kernel.
 """
 
 from __future__ import annotations
@@ -38,37 +39,31 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from semiring.algebra.expressions.tree import is_floating
 from semiring.algorithms.potentials.rounding import least_magnitude, shift_bound
 from semiring.arrays.parts import to_host_array
 from semiring.errors import AlgebraError
 from semiring.kernels.contract import NO_PREDECESSOR, Backend, KernelPlan
 from semiring.kernels.engine import Engine
-from semiring.kernels.tolerance import Tolerance, tolerance_for, unattained_distance
+from semiring.kernels.nearest_trees import nearest_tree, path_sums, reference_predecessors
+from semiring.kernels.tolerance import Tolerance, depends_on_distances, tolerance_for
 from semiring.namespaces import array_namespace
 
-__all__ = [
-    "PredecessorSearch",
-    "nearest_tree",
-    "path_sums",
-    "predecessors",
-    "reference_predecessors",
-]
+__all__ = ["PredecessorSearch", "predecessors"]
 
 Array: TypeAlias = NDArray[Any]
 
 
 def predecessors(backend: Backend, plan: KernelPlan, D: Array, weights: Array) -> Array:
-    """Return the predecessors (n, n) int32 of D = A* (n, n), on the device of D.
+    """Return the predecessors int32 of D = A*, of the shape and on the device of D.
 
     Parameters
     ----------
     backend, plan
         The kernels, and the plan of the closure.
     D
-        The closure (n, n), of a selective semiring. It is not changed.
+        The closure (n, n) of a selective semiring, or a stack (count, n, n) of closures. It is not changed.
     weights
-        The matrix A (n, n) before the closure; its diagonal is not read as edges.
+        The matrix A before the closure, of the same shape; its diagonal is not read as edges.
 
     Raises
     ------
@@ -79,6 +74,11 @@ def predecessors(backend: Backend, plan: KernelPlan, D: Array, weights: Array) -
     -----
     The module describes the algorithm and its cost.
     """
+    if not D.size:
+        return array_namespace(D).empty(D.shape, np.int32)  # type: ignore[no-any-return]  # CuPy has no types
+    if D.ndim > 2 and depends_on_distances(plan):  # each matrix has a tolerance of its own
+        trees = [predecessors(backend, plan, *matrices) for matrices in zip(D, weights, strict=True)]
+        return array_namespace(D).stack(trees)  # type: ignore[no-any-return]
     tolerance = tolerance_for(plan, D)
     if tolerance.is_exact or plan.semiring.tropical is None or plan.facts.nonnegative:
         return _search(backend, plan, D, weights, tolerance)
@@ -86,14 +86,12 @@ def predecessors(backend: Backend, plan: KernelPlan, D: Array, weights: Array) -
 
 
 def _search(backend: Backend, plan: KernelPlan, D: Any, weights: Any, tolerance: Tolerance) -> Array:
-    """Compute predecessors by the backend's search kernel, or by `reference_predecessors` where it has none."""
-    search = backend.capabilities.paths
-    if search is not None and D.size:
-        pred: Array = search.find_predecessors(plan, D, tolerance, weights)
+    """Compute predecessors by the backend, or by the reference backend if it has no search kernel."""
+    if backend.capabilities.paths is not None:
+        pred: Array = backend.capabilities.paths.find_predecessors(plan, D, tolerance, weights)
         return pred
-    result: Array = array_namespace(D).asarray(
-        reference_predecessors(plan, to_host_array(D), to_host_array(weights), tolerance)
-    )
+    on_host = reference_predecessors(plan, to_host_array(D), to_host_array(weights), tolerance)
+    result: Array = array_namespace(D).asarray(on_host)
     return result
 
 
@@ -154,48 +152,6 @@ def _has_lengths(
     return bool((deviations <= tolerance * (sizes[reached] + np.abs(distances[reached]))).all())
 
 
-def reference_predecessors(plan: KernelPlan, D: Array, weights: Array, tolerance: Tolerance) -> Array:
-    """Compute `predecessors` in NumPy, by one single-source run for each row.
-
-    weights (n, n) has an edge where it is not 0̄; edges that no best path needs are allowed. Cost: O(n³), in array
-    operations of n entries.
-    """
-    pred = np.full(D.shape, NO_PREDECESSOR, np.int32)
-    for i in range(D.shape[0]):
-        pred[i] = nearest_tree(plan, weights, D[i], i, tolerance)
-    for i in range(D.shape[0]):
-        if not tolerance.meets(path_sums(plan, weights, pred[i], i), D[i]).all():
-            raise unattained_distance(plan)
-    return pred
-
-
-def path_sums(plan: KernelPlan, weights: Array, pred: Array, source: int) -> Any:
-    """Return the sums of the weights along the paths of a tree from the ``source``, (n,), 0̄ without a path.
-
-    Floats are added in float64 or wider. Raises `RuntimeError` where pred (n,) is no tree with that root.
-    """
-    n = pred.shape[0]
-    wide = _wide_dtype(plan.dtype)
-    mul = plan.semiring.mul.expression
-    sums = np.full(n, plan.zero, wide)
-    sums[source] = plan.one
-    has_sum = np.zeros(n, np.bool_)
-    has_sum[source] = True
-    waiting = np.flatnonzero(pred >= 0)
-    while waiting.size:
-        ready = has_sum[pred[waiting]]
-        if not ready.any():
-            raise RuntimeError(
-                f"the predecessors of {waiting.size} vertices lead in circles, not to the source {source}"
-            )
-        ready_vertices = waiting[ready]
-        steps = weights[pred[ready_vertices], ready_vertices].astype(wide)
-        sums[ready_vertices] = mul.evaluate({"x": sums[pred[ready_vertices]], "y": steps}, wide)
-        has_sum[ready_vertices] = True
-        waiting = waiting[~ready]
-    return sums
-
-
 class PredecessorSearch:
     """A search for predecessors that runs when a matrix has been closed, and holds the result.
 
@@ -207,54 +163,3 @@ class PredecessorSearch:
     def find(self, engine: Engine, D: Array, weights: Array) -> None:
         """Compute the predecessors of a closed matrix D from ``weights``, the matrix before the closure."""
         self.predecessors = predecessors(engine.backend, engine.plan, D, weights)
-
-
-def nearest_tree(plan: KernelPlan, weights: Array, distances: Array, source: int, tolerance: Tolerance) -> Array:
-    """Return the predecessors (n,) int32 of the paths from ``source`` whose weights are nearest to ``distances`` (n,).
-
-    The function runs Dijkstra's algorithm under the lengths |distances[p] ⊗ w(p, j) - distances[j]|, in units of the
-    distance where errors are relative. The number of edges breaks ties. weights (n, n) may have any signs. Where ⊗ is
-    exact, only edges of length 0 are used. A vertex without a path has -9999. Cost: O(n²).
-    """
-    n = distances.shape[0]
-    mul, zero = plan.semiring.mul.expression, plan.zero
-    pred = np.full(n, NO_PREDECESSOR, np.int32)
-    length, hops = np.full(n, np.inf), np.full(n, n)
-    length[source], hops[source] = 0, 0
-    open_ = distances != zero
-    open_[source] = True
-    for _ in range(n):
-        least = np.where(open_, length, np.inf).min(initial=np.inf)
-        if least == np.inf:
-            break
-        nearest = np.flatnonzero(open_ & (length == least))
-        p = int(nearest[hops[nearest].argmin()])
-        open_[p] = False
-        edges = np.flatnonzero(open_ & (weights[p] != zero))
-        if not edges.size:
-            continue
-        goal = distances[edges]
-        reached = mul.evaluate({"x": np.broadcast_to(distances[p], goal.shape), "y": weights[p, edges]}, plan.dtype)
-        total = length[p] + measure_deviations(reached, goal, tolerance)
-        better = (total < length[edges]) | ((total == length[edges]) & (total < np.inf) & (hops[p] + 1 < hops[edges]))
-        chosen = edges[better]
-        length[chosen], hops[chosen], pred[chosen] = total[better], hops[p] + 1, p
-    return pred
-
-
-def measure_deviations(values: Array, goal: Array, tolerance: Tolerance) -> Array:
-    """Return the deviation of each value from the ``goal``: 0 if they are equal, ∞ if they are not comparable."""
-    if tolerance.is_exact:
-        return np.where(values == goal, 0.0, np.inf)
-    with np.errstate(all="ignore"):
-        wide = _wide_dtype(values.dtype)
-        x, y = values.astype(wide), goal.astype(wide)
-        deviations = np.abs(x - y)
-        if tolerance.is_relative:
-            deviations = deviations / np.maximum(np.abs(y), np.finfo(np.float64).tiny)
-    return np.where(values == goal, 0.0, np.where(np.isnan(deviations), np.inf, deviations))
-
-
-def _wide_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype in which path weights are summed and compared: float64 or wider for floats."""
-    return np.promote_types(dtype, np.float64) if is_floating(dtype) else dtype

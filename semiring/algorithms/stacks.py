@@ -22,13 +22,14 @@ import numpy as np
 
 from semiring.algorithms.algorithm import AUTO, Algorithm, Circumstances
 from semiring.algorithms.potentials.small_matrices import SMALL
+from semiring.algorithms.predecessors import PredecessorSearch
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.stars import add_matrix_index
 from semiring.arrays.operands import has_adjacent_elements
 from semiring.errors import SemiringError
 from semiring.kernels import backend_for
-from semiring.kernels.engine import Engine, make_plan
-from semiring.namespaces import Array
+from semiring.kernels.engine import Engine, engine_of, make_plan
+from semiring.namespaces import Array, array_namespace
 
 if TYPE_CHECKING:
     from semiring.closures.problem import Problem
@@ -157,11 +158,15 @@ class OneByOne(Algorithm):
         is_validated = not facts.may_scan or facts.sums_are_safe
         has_to_fit = p.circumstances.is_structural  # a graph that the named method does not close is an error
         parts = [_matrix(p, number, is_validated, D[number]) for number in range(facts.shape[0])]
+        if p.predecessors is not None:
+            parts = [part.but(predecessors=PredecessorSearch()) for part in parts]
         closings: list[Any] = [part.close for part in parts]
         if not is_validated or has_to_fit:
             closings = [_with_index(p, number, part.choose).run for number, part in enumerate(parts)]
         for number, (part, close) in enumerate(zip(parts, closings, strict=True)):
             _with_index(p, number, close, D[number].T if part.facts.is_transposed else D[number])
+        if p.predecessors is not None:
+            _collect_predecessors(p, parts, D)
         return D
 
     def describe(self, p: Problem) -> str:
@@ -185,6 +190,19 @@ def _matrix(p: Problem, number: int, is_validated: bool, out: Array) -> Problem:
     report = p.progress and partial(_report_progress, p.progress, number, prod(facts.shape[:-2]))
     known = {"scan": facts.scan} if is_validated else {}
     return p.matrix_of_stack(A.T if is_transposed else A, known, is_transposed, progress=report, place=number)
+
+
+def _collect_predecessors(p: Problem, parts: list[Problem], D: Array) -> None:
+    """Join the predecessors of all matrices. Matrices that were closed as packed bits are searched here."""
+    xp, trees = array_namespace(D), []
+    for number, part in enumerate(parts):
+        search: Any = part.predecessors
+        if search.predecessors is None:
+            plan = make_plan(p.options.semiring, D.dtype, threads=p.options.threads)
+            search.find(engine_of(plan, D), D[number], p.facts.operand[number])
+        trees.append(search.predecessors)
+    joined: Any = p.predecessors
+    joined.predecessors = xp.stack(trees) if trees else xp.empty(D.shape, np.int32)
 
 
 def _report_progress(progress: Any, position: int, count: int, done: int, total: int) -> None:

@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra.expressions.tree import float_limits, is_floating
-from semiring.algorithms.predecessors import measure_deviations
 from semiring.kernels.contract import Facts, KernelPlan
+from semiring.kernels.nearest_trees import measure_deviations
 from semiring.kernels.tolerance import Tolerance, tolerance_for
 
 __all__ = ["follow_edges"]

@@ -47,6 +47,7 @@ __all__ = [
     "as_host_operand",
     "as_matrix",
     "as_output",
+    "as_square_matrices",
     "common_dtype",
     "device_context",
     "empty_like",
@@ -371,6 +372,16 @@ def as_matrix(
     if array.ndim != 2:
         raise ShapeError(f"{name} has {array.ndim} dimensions, shape {array.shape}: a matrix has two")
     if square and array.shape[0] != array.shape[1]:
+        raise square_error(array.shape, name)
+    return array
+
+
+def as_square_matrices(
+    x: Any, semiring: Semiring, dtype: Any = None, *, name: str = "A", device: Any = None, check: bool = True
+) -> Any:
+    """Return ``x`` as `as_array` does, and raise `ShapeError` if it is not a square matrix or a stack of such."""
+    array = as_array(x, semiring, dtype, name=name, device=device, check=check)
+    if array.ndim < 2 or array.shape[-1] != array.shape[-2]:
         raise square_error(array.shape, name)
     return array
 

@@ -481,7 +481,7 @@ def closure_with_predecessors(
     rounded_to: Any = None,
     explanation: Explanation | None = None,
 ) -> tuple[Any, Any]:
-    """Return A* and the predecessor matrix of an array A (n, n), for a selective ⊕.
+    """Return A* and the predecessors of an array A (..., n, n), for a selective ⊕, both of the shape of A.
 
     ``device``: several GPUs, or None. ``rounded_to`` as in `closure_of_rounded`. Raises the errors of `closure`, and
     `AlgebraError` if ⊕ is not selective. The choice is added to the ``explanation``.
@@ -506,6 +506,8 @@ def closure_with_predecessors(
         names = matrix_methods()
         raise UnknownNameError("closure method with predecessors", method, names, methods_by_device(names))
     inspection, several = PredecessorSearch(), _split_device(device)[1]
+    if several and A.ndim > 2:
+        raise DeviceError("one GPU finds the paths of a stack: name one in device=")
     options = _make_options(semiring, method, threads, check, structure, several, None, method_options)
     request = Request(
         operand=A,
@@ -519,4 +521,4 @@ def closure_with_predecessors(
     D = _close(request)
     if inspection.predecessors is None:  # closed as packed bits, or empty
         inspection.find(engine_of(make_plan(semiring, D.dtype, threads=options.threads), D), D, A)
-    return D, inspection.predecessors
+    return D, inspection.predecessors.reshape(D.shape)

@@ -20,7 +20,6 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.expressions.tree import is_floating, is_half
 from semiring.algorithms.papers.bertoldi import close_rows
-from semiring.algorithms.predecessors import nearest_tree, path_sums
 from semiring.algorithms.schedule import schedule_for
 from semiring.arguments import check_flags, is_one_of
 from semiring.arrays.encoding import decode, round_to_dtype
@@ -48,6 +47,7 @@ from semiring.errors import (
 from semiring.io.atomic import sync_folder
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Facts, KernelPlan
+from semiring.kernels.nearest_trees import nearest_tree, path_sums
 from semiring.kernels.tolerance import tolerance_for
 from semiring.linalg.dispatch import (
     choose_encoding,

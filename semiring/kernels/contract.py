@@ -474,16 +474,37 @@ class GraphKernels(Protocol):
 
 
 class PathKernels(Protocol):
-    """Predecessors of a closure (`semiring.algorithms.predecessors`), and best paths of sparse graphs (`dijkstra`).
+    """Predecessors of closures (`semiring.algorithms.predecessors`), arrays of paths, and best paths of sparse graphs.
 
     A sparse graph is a tuple: starts (n + 1,) int64, heads (m,) int32 and weights (m,) of its compressed rows, and
     whether ⊗ is applied in the opposite order. No weight improves on 1̄.
+
+    Arrays of paths need no semiring: predecessors (count, p, n) int32 and sources (p,) int32, on the device of the
+    backend, determine them. Row i of each matrix holds the paths from the vertex sources[i].
 
     Optional: `find_tree`; `search_table` with `search_near`.
     """
 
     def find_predecessors(self, plan: KernelPlan, D: Any, tolerance: Tolerance, A: Any) -> Any:
-        """Return the predecessors (n, n) int32 of D = A*, n > 0, from A (n, n)."""
+        """Return the predecessors int32 of D = A*, from A.
+
+        D and A are (n, n), or stacks (count, n, n), without a size of 0. All matrices of a stack have the tolerance.
+        The predecessors of a matrix do not depend on the others.
+        """
+        ...
+
+    def count_vertices(self, predecessors: Any, sources: Any, counts: Any, threads: int) -> None:
+        """Write how many vertices each path has to ``counts`` (count, p, n) int32: 0 for no path, 1 for the source.
+
+        The number is -1 if the predecessors lead in a circle, or to a number that is no vertex.
+        """
+        ...
+
+    def write_paths(self, predecessors: Any, sources: Any, targets: Any, counts: Any, out: Any, threads: int) -> None:
+        """Write the vertices of each path to the targets (q,) int32 to ``out`` (count, p, q, length) int32, then -1.
+
+        The ``counts`` (count, p, q) of these paths are from 0 to ``length``. ``out`` is C-contiguous.
+        """
         ...
 
     def find_tree(self, plan: KernelPlan, D: Any, weights: Any, tolerance: Tolerance, source: int) -> Any:
@@ -654,7 +675,7 @@ class Capabilities:
 
     A backend derives from the protocol of each group that it provides, and `from_backend` returns the groups. An
     operation that the docstring of its group names as optional has a default there. `provides` returns whether a
-    backend overrides this default. `semiring.kernels.reference` provides ``sparse`` alone.
+    backend overrides this default. `semiring.kernels.reference` provides ``paths`` and ``sparse``.
     """
 
     products: ProductKernels | None = None

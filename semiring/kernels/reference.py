@@ -15,8 +15,10 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.errors import no_star
-from semiring.kernels.contract import Array, Capabilities, CompressedRows, KernelPlan, SparseKernels
+from semiring.kernels.contract import Array, Capabilities, CompressedRows, KernelPlan, PathKernels, SparseKernels
+from semiring.kernels.nearest_trees import reference_predecessors
 from semiring.kernels.spans import record_kernels
+from semiring.kernels.tolerance import Tolerance
 
 
 def _add(plan: KernelPlan, x: Array, y: Array) -> Array:
@@ -57,7 +59,7 @@ def _pack_into(words: Array, values: Array) -> None:
 
 
 @record_kernels
-class ReferenceBackend(SparseKernels):
+class ReferenceBackend(PathKernels, SparseKernels):
     """The kernel contract in NumPy. Packed bits are unpacked for a computation and packed again."""
 
     name = "reference"
@@ -123,6 +125,25 @@ class ReferenceBackend(SparseKernels):
             _pack_into(A, values)
         else:
             self._eliminate(plan, A)
+
+    def find_predecessors(self, plan: KernelPlan, D: Array, tolerance: Tolerance, A: Array) -> Array:
+        """Return the predecessors of D, one row after the other."""
+        return reference_predecessors(plan, D, A, tolerance)
+
+    def count_vertices(self, predecessors: Array, sources: Array, counts: Array, threads: int) -> None:
+        """Write the lengths of paths, one path after the other."""
+        for index in np.ndindex(predecessors.shape):
+            path = _walk(predecessors[index[:-1]], int(sources[index[1]]), index[-1])
+            counts[index] = -1 if path is None else len(path)
+
+    def write_paths(
+        self, predecessors: Array, sources: Array, targets: Array, counts: Array, out: Array, threads: int
+    ) -> None:
+        """Write the vertices of paths, one path after the other."""
+        out[...] = -1
+        for index in np.ndindex(counts.shape):
+            path = _walk(predecessors[index[:-1]], int(sources[index[1]]), int(targets[index[-1]]))
+            out[index][: counts[index]] = path
 
     def find_pattern(
         self,
@@ -228,6 +249,19 @@ class ReferenceBackend(SparseKernels):
             A[others, k] = column[others, 0]
             A[k, others] = _mul(plan, star, row)[0, others]
             A[k, k] = star[0, 0]
+
+
+def _walk(tree: Array, source: int, vertex: int) -> list[int] | None:
+    """Return the vertices of a path, [] if there is none, and None if the predecessors (n,) do not end."""
+    path = [vertex]
+    while path[-1] != source:
+        before = int(tree[path[-1]])
+        if before < 0:
+            return []
+        if before >= tree.size or len(path) >= tree.size:
+            return None
+        path.append(before)
+    return path[::-1]
 
 
 def _row_numbers(rows: CompressedRows) -> Array:

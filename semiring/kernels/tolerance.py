@@ -46,8 +46,16 @@ class Tolerance:
         return is_met
 
 
+def depends_on_distances(plan: KernelPlan) -> bool:
+    """Return whether the tolerance depends on the largest distance of a matrix, beside its size."""
+    mul = plan.semiring.mul.expression
+    if not is_floating(plan.dtype) or mul.operations <= _EXACT_OPERATIONS or mul in _PRODUCTS:
+        return False
+    return plan.semiring.tropical is None or not plan.facts.nonnegative
+
+
 def tolerance_for(plan: KernelPlan, D: Array) -> Tolerance:
-    """Return the rounding error that the entries of D, a closure under ``plan``, may have.
+    """Return the rounding error that the entries of D (…, n, n), closures under ``plan``, may have.
 
     The error is 0 on integers, and if ⊗ only selects. If ⊗ is a product, or a sum of numbers ≥ 0, the error is relative
     to an entry. Otherwise its unit is the largest finite entry of D, or 1 if that entry is smaller.
@@ -57,11 +65,11 @@ def tolerance_for(plan: KernelPlan, D: Array) -> Tolerance:
         return Tolerance()
     limits = float_limits(plan.dtype)
     # Closures of long doubles use potentials in float64. Their trees have the least errors for any tolerance.
-    n, epsilon = max(2, D.shape[0]), max(float(limits.eps), float(np.finfo(np.float64).eps))
+    n, epsilon = max(2, D.shape[-1]), max(float(limits.eps), float(np.finfo(np.float64).eps))
     product = mul in _PRODUCTS
     floor = float(limits.smallest_subnormal) * n if product else 0.0
-    summing = plan.semiring.tropical is not None
-    if not product and not (summing and plan.facts.nonnegative):
+    if depends_on_distances(plan):
+        summing = plan.semiring.tropical is not None
         floor = epsilon * max(1.0, _largest(D))
         # With mixed signs, weights under potentials and the distances from them are rounded too.
         rounded = 8 if summing else 1

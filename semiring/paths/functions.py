@@ -22,7 +22,7 @@ from semiring.arrays.labels import LabelledArray, is_frame, labelled_square, may
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.operands import (
     as_host_operand,
-    as_matrix,
+    as_square_matrices,
     result_converter,
     run_on_operand_device,
 )
@@ -128,9 +128,10 @@ def best_paths(
 
     Parameters
     ----------
-    A : array_like, shape (n, n)
+    A : array_like, shape (..., n, n)
         A[i, j] is the weight of the edge i → j, the semiring's zero if there is no edge. It is an array, a list, or a
-        SciPy sparse matrix (entries that it does not store are no edges). A square frame, a frame of edges, a graph of
+        SciPy sparse matrix (entries that it does not store are no edges). The matrices of a stack are graphs of their
+        own. A smaller graph is padded with vertices without edges. A square frame, a frame of edges, a graph of
         NetworkX, igraph or rustworkx, and a `Network` have named vertices: see `semiring.as_network`. The name of a
         file is read as by `semiring.read`.
     semiring : Semiring or str, optional
@@ -140,8 +141,8 @@ def best_paths(
         of three methods, and the result is `SomePaths`. For a graph that lists its edges, no matrix of all pairs is
         made. By default all vertices.
     limit : scalar, optional
-        Find only paths that are no worse than this weight. `SomePaths` then has a sparse matrix. If weights make no
-        path better, the cost is that of the paths within the limit.
+        Find only paths that are no worse than this weight, in one matrix. `SomePaths` then has a sparse matrix. If
+        weights make no path better, the cost is that of the paths within the limit.
     weight : str or callable, optional
         The column or attribute of the weights, as in `as_network` and `read`.
     directed : bool, optional
@@ -149,7 +150,7 @@ def best_paths(
     columns : tuple of str, optional
         The titles of the two columns in which a frame or a file lists the ends of edges.
     names : iterable of hashable, optional
-        n different names of the vertices, in their order.
+        n different names of the vertices, in their order. All graphs of a stack have them.
     predecessors : bool, default True
         Whether to find all paths now. This takes 1.1 to 1.3 times the time, n² int32 of memory, and a copy of A during
         the run. Then `Paths.path` costs only the length of the path. Without predecessors it runs a search for each
@@ -177,18 +178,19 @@ def best_paths(
     -------
     Paths
         The distances and paths of all pairs, or `SomePaths` with ``sources``, ``targets`` or ``limit``. The matrix and
-        the predecessors are of the library of A, on the device of A.
+        the predecessors are of the library of A, on the device of A. Those of a stack have its shape: `Paths` of one
+        matrix are ``paths[index]``, and bitwise identical to those of a call for this matrix.
     explanation : Explanation
         With ``explain``, the second of two results: the method, what was detected and used, and the predicted cost.
 
     Raises
     ------
     NegativeCycleError, DivergenceError
-        If a cycle improves without end, or a pivot has no star.
+        If a cycle improves without end, or a pivot has no star. For a stack, ``error.matrix`` is the index.
     AlgebraError
         If ⊕ is not selective, and as in `semiring.closure`.
     ShapeError
-        If A is not a square matrix, or the number of names is not n.
+        If A is not a square matrix or a stack of such, the number of names is not n, or a stack has a limit.
     FormatError
         If A is a frame that probably lists edges, and no columns are titled as sources and targets.
     VertexError
@@ -198,7 +200,7 @@ def best_paths(
     ValueError
         If the limit is NaN.
     DeviceError
-        If a limit is given for a graph on a GPU, or there is no GPU.
+        If a limit is given for a graph on a GPU, several GPUs for a stack, or there is no GPU.
     TooLargeError
         If the result does not fit into memory.
     IntegerOverflowError, DomainError, DTypeError, UnknownNameError
@@ -276,7 +278,6 @@ class _PathRequest(NamedTuple):
         """Find the paths between all pairs of vertices, and on request the explanation of their closure."""
         A, semiring, one = labelled_array.matrix, self.semiring, single_device(self.device)
         names = labelled_array.names if self.names is None else self.names
-        _refuse_stack(A)
         if is_sparse(A):
             size = np.dtype(A.dtype).itemsize * (1 + self.predecessors) + 4 * self.predecessors
             demand_memory(A.shape[0] ** 2 * size, f"all paths of {A.shape[0]:,} vertices", fewer_paths_advice())
@@ -293,7 +294,7 @@ class _PathRequest(NamedTuple):
                 threads = self.options["threads"]
                 count = get_threads() if threads is None else check_threads(threads)
                 explanation = Explanation(semiring.name, method=method, threads=count, full=full)
-            matrix = as_matrix(A.unpack() if isinstance(A, BitMatrix) else A, semiring, square=True, device=one)
+            matrix = as_square_matrices(A.unpack() if isinstance(A, BitMatrix) else A, semiring, device=one)
             distances, trees = closure_with_predecessors(
                 matrix, semiring, device=self.device, explanation=explanation, **self.options
             )
@@ -309,7 +310,9 @@ class _PathRequest(NamedTuple):
         """Return the explanation, with the paths in its first line."""
         if explanation is not None:
             predecessors = "with" if self.predecessors else "without"
-            explanation.subject = f"paths between all {len(paths):,} vertices, {predecessors} predecessors,"
+            explanation.subject = (
+                f"paths between all {paths.count_of_vertices:,} vertices, {predecessors} predecessors,"
+            )
         return explanation
 
     def find_selected_paths(self, A: Any, sources: Any, targets: Any, limit: Any) -> SomePaths:
@@ -317,21 +320,36 @@ class _PathRequest(NamedTuple):
         from semiring.paths.selected_search import find_paths, select_paths
         from semiring.sparse.edge_inputs import edges_of
 
-        if self.device is not None or is_device_array(A):
+        is_stack = _is_stack(A)
+        if self.device is not None or is_device_array(A) or is_stack:
+            if limit is not None and is_stack:
+                raise ShapeError("limit= is for one matrix: call the function for each matrix of the stack")
             if limit is not None:
                 raise DeviceError(
                     "limit= is for graphs in the memory of the host: compare the matrix of a GPU with the limit"
                 )
             labelled = self.labelled_matrix(A)
-            vertices = Vertices(labelled.matrix.shape[-1], labelled.names if self.names is None else self.names)
+            n = (
+                np.shape(labelled.matrix)[-1]
+                if isinstance(labelled.matrix, list | tuple)
+                else labelled.matrix.shape[-1]
+            )
+            vertices = Vertices(n, labelled.names if self.names is None else self.names)
             rows, columns = _number_ends(vertices, sources, targets)
             request = self._replace(names=None, explain=False)
             paths, _ = request.find_all_paths(labelled._replace(names=None, restore=return_unchanged))
-            explanation = Explanation(self.semiring.name, method=self.options["method"], backend="cuda")
+            backend = "cuda" if is_device_array(paths.matrix) else "cpu"
+            explanation = Explanation(self.semiring.name, method=self.options["method"], backend=backend)
             table = select_paths(paths, rows, columns)
-            answer = SearchResult(sources=rows, targets=columns, limit=None, **table._asdict(), explanation=explanation)
+            answer = SearchResult(
+                sources=rows,
+                targets=columns,
+                limit=None,
+                **table._asdict(),
+                explanation=explanation,
+                all_paths=paths if is_stack else None,
+            )
             return SomePaths(answer, self.semiring, vertices)
-        _refuse_stack(A)
         try:
             edges = edges_of(A, self.semiring, reading=self.reading, check=self.options["check"])
         except DomainError as error:
@@ -378,16 +396,12 @@ def _number_ends(vertices: Vertices, sources: Any, targets: Any) -> tuple[Any, A
     )
 
 
-def _refuse_stack(A: Any) -> None:
-    dimensions, first = 0, A
+def _is_stack(A: Any) -> bool:
+    """Return whether an operand has more than two axes."""
+    axes, first = 0, A
     while isinstance(first, list | tuple) and first:
-        dimensions, first = dimensions + 1, first[0]
-    dimensions += getattr(first, "ndim", 0)
-    if dimensions > 2:
-        raise ShapeError(
-            f"A has {dimensions} dimensions, and the functions of paths take one matrix (n, n): call the function for "
-            "each matrix, or closure for the stack"
-        )
+        axes, first = axes + 1, first[0]
+    return bool(axes + getattr(first, "ndim", 0) > 2)
 
 
 def _expand_options(function: Callable[..., Any]) -> _PathFunction:
@@ -414,7 +428,7 @@ def shortest_paths(A: Any, **options: Any) -> Any:
 
     Parameters
     ----------
-    A : array_like, shape (n, n)
+    A : array_like, shape (..., n, n)
         The weights of edges, which may be negative, or a graph as in `best_paths`.
     sources, targets, limit : optional
         The vertices between which paths are found, and the greatest weight of a path, as in `best_paths`.
@@ -455,7 +469,7 @@ def longest_paths(A: Any, **options: Any) -> Any:
 
     Parameters
     ----------
-    A : array_like, shape (n, n)
+    A : array_like, shape (..., n, n)
         The weights of edges, or a graph as in `best_paths`.
     sources, targets, limit : optional
         The vertices between which paths are found, and the least weight of a path, as in `best_paths`.
@@ -492,7 +506,7 @@ def widest_paths(A: Any, **options: Any) -> Any:
 
     Parameters
     ----------
-    A : array_like, shape (n, n)
+    A : array_like, shape (..., n, n)
         The widths of edges, or a graph as in `best_paths`.
     sources, targets, limit : optional
         The vertices between which paths are found, and the least width of a path, as in `best_paths`.
@@ -531,7 +545,7 @@ def most_reliable_paths(A: Any, **options: Any) -> Any:
 
     Parameters
     ----------
-    A : array_like, shape (n, n)
+    A : array_like, shape (..., n, n)
         The weights of edges, or a graph as in `best_paths`. Weights above 1 are allowed if no cycle gains by them.
     sources, targets, limit : optional
         The vertices between which paths are found, and the least product of a path, as in `best_paths`.
@@ -585,9 +599,9 @@ def transitive_closure(A: Any, *, reflexive: bool = True, predecessors: bool | N
 
     Parameters
     ----------
-    A : array_like, shape (n, n)
-        A matrix of bool, or of integers that are all 0 or 1, a `BitMatrix`, or any list of edges. In a SciPy sparse
-        matrix of weights every stored entry is an edge.
+    A : array_like, shape (..., n, n)
+        A matrix of bool, or of integers that are all 0 or 1, or a stack of such, a `BitMatrix`, or any list of edges.
+        In a SciPy sparse matrix of weights every stored entry is an edge.
     reflexive : bool, default True
         Whether every vertex reaches itself. Otherwise a vertex reaches itself only along a cycle, which ``path(v, v)``
         returns.
@@ -606,7 +620,7 @@ def transitive_closure(A: Any, *, reflexive: bool = True, predecessors: bool | N
     Returns
     -------
     Paths
-        Its matrix is (n, n) bool.
+        Its matrix is bool, of the shape of A.
 
     Raises
     ------
@@ -647,7 +661,6 @@ def transitive_closure(A: Any, *, reflexive: bool = True, predecessors: bool | N
         A, restore = labelled.matrix, return_unchanged if some else labelled.restore
         options["names"] = labelled.names if options.get("names") is None else options["names"]
     if not (may_name_vertices(A) or reading.lists_edges(A)):
-        _refuse_stack(A)
         unpacked = with_predecessors or not is_one_of(options.get("method", "auto"), ("auto",))  # some support no bits
         if not (some or is_device_array(A)):
             _demand_table(A, with_predecessors, unpacked)
@@ -669,19 +682,19 @@ def _demand_table(A: Any, predecessors: bool, is_unpacked: bool) -> None:
     converted to an array of truth values.
     """
     shape: Any = getattr(A, "shape", ())
-    if len(shape) == 2:
+    if len(shape) >= 2:
         lists = is_sparse(A) or isinstance(A, BitMatrix)
         copied = is_unpacked if lists else getattr(A, "dtype", None) != np.bool_
         demand_memory(
             math.prod(shape) * (5 + 16 * predecessors + 4 * copied) // 4,
-            f"the reachability of {shape[0]:,} vertices, one byte for each pair,",
+            f"the reachability of {shape[-1]:,} vertices, one byte for each pair,",
             "pass sources= or targets=, call condensation, which needs memory for the edges only, or call closure for "
             "a BitMatrix, n²/8 bytes",
         )
 
 
 def _as_truth_values(A: Any, check: bool) -> Any:
-    """Convert truth values, or zeros and ones, to a bool matrix: packed (on the host), sparse or dense like A."""
+    """Convert truth values, or zeros and ones, to bool: packed (on the host), sparse, or dense like A or a stack A."""
     if isinstance(A, BitMatrix):
         return A.unpack() if A.on_device else A
     if is_sparse(A):
@@ -695,4 +708,4 @@ def _as_truth_values(A: Any, check: bool) -> Any:
                 "removes stored zeros. If all stored entries are edges, set A.data = np.ones(A.nnz, bool) in a copy"
             )
         return values.astype(bool)
-    return as_matrix(A, boolean, square=True, check=check)
+    return as_square_matrices(A, boolean, check=check)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property, wraps
+from math import prod
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -12,16 +13,15 @@ from numpy.typing import NDArray
 
 from semiring.advice import fewer_paths_advice
 from semiring.algebra import Semiring
-from semiring.algebra.catalogue import as_semiring
+from semiring.algebra.catalogue import as_semiring, min_plus
 from semiring.algebra.expressions.tree import is_floating
-from semiring.algorithms.predecessors import nearest_tree, path_sums
 from semiring.algorithms.stored_paths import follow_edges
 from semiring.arguments import require_integer
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.folds import farthest_entries, fold_rows
 from semiring.arrays.labels import make_frame
 from semiring.arrays.memory import demand_memory
-from semiring.arrays.operands import as_matrix
+from semiring.arrays.operands import as_array, as_matrix, as_square_matrices, result_converter
 from semiring.arrays.parts import pieces, to_host_array
 from semiring.arrays.sparse import check_sparse, is_sparse
 from semiring.arrays.vertices import Vertices
@@ -29,6 +29,7 @@ from semiring.errors import AlgebraError, DeviceError, NoPathError, ShapeError
 from semiring.io.network import Network
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Facts, KernelPlan, has_operation
+from semiring.kernels.nearest_trees import nearest_tree, path_sums
 from semiring.kernels.tolerance import tolerance_for
 from semiring.namespaces import array_namespace, is_device_array
 from semiring.out_of_core.stored_matrix import is_npy_name
@@ -62,18 +63,21 @@ class Paths:
     The functions of paths return one. A constructor call makes paths from a closure, with the predecessors, or with
     data from which paths are found. The first four parameters are also attributes.
 
+    The paths of a stack (..., n, n) of graphs are one object, too. ``paths[index]`` is the `Paths` of one matrix, whose
+    arrays are views where possible. Methods of vertices and pairs need one matrix, and refuse a stack.
+
     Parameters
     ----------
-    matrix : array, shape (n, n)
+    matrix : array, shape (..., n, n)
         The weight of a best path from i to j, the semiring's zero if there is none.
     semiring : Semiring
         The semiring that combines the weights along a path (⊗) and compares paths (⊕).
-    predecessors : array of int32, shape (n, n), or None
+    predecessors : array of int32, shape (..., n, n), or None
         ``predecessors[i, j]`` is the vertex before j on the path from i to j. It is -9999 if there is no path, and on
         the diagonal, as in `scipy.sparse.csgraph`.
     names : iterable, or None
-        n names of the vertices. The attribute is a tuple, or None.
-    weights : matrix, shape (n, n), str or None
+        n names of the vertices, which the graphs of a stack share. The attribute is a tuple, or None.
+    weights : matrix, shape (..., n, n), str or None
         The edges, for paths without ``predecessors``. They are not copied. If the matrix and the weights are memory
         maps, or the names of .npy files, a path reads some rows of both for each of its edges.
 
@@ -102,10 +106,10 @@ class Paths:
         self._is_reflexive, semiring = True, as_semiring(semiring)
         matrix, weights = (np.load(each, mmap_mode="r") if is_npy_name(each) else each for each in (matrix, weights))
         self.matrix, self.semiring, self.predecessors = matrix, semiring, predecessors
-        self._distances = as_matrix(matrix, semiring, square=True)
+        self._distances = as_square_matrices(matrix, semiring)
         self._weights = weights
         self._trees: dict[int, Array] = {}
-        self._vertex_index = Vertices(len(self), names)
+        self._vertex_index = Vertices(self.count_of_vertices, names)
         self.names = self._vertex_index.names
         self._is_stored = isinstance(matrix, np.memmap) and isinstance(weights, np.memmap)
         if self._is_stored and weights.shape != self._distances.shape:
@@ -120,32 +124,93 @@ class Paths:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __len__(self) -> int:
-        """Return the number of vertices."""
+        """Return the number of vertices, or of a stack the size of its first axis."""
         return int(self._distances.shape[0])
+
+    @property
+    def count_of_vertices(self) -> int:
+        """The number n of vertices of the graph, or of each graph of a stack."""
+        return int(self._distances.shape[-1])
+
+    @property
+    def _is_stack(self) -> bool:
+        return len(self._distances.shape) > 2
+
+    def _refuse_stack(self, name: str) -> None:
+        """Raise `ShapeError` if these are paths of a stack, which the method or property ``name`` does not support."""
+        if self._is_stack:
+            stack = self._distances.shape[:-2]
+            first = ", ".join("0" * len(stack))
+            raise ShapeError(
+                f"{name} is about one matrix, and these are the paths of a stack of shape {stack}: select a matrix, "
+                f"such as paths[{first}].{name}"
+            )
+
+    def __getitem__(self, index: Any) -> Paths:
+        """Return the paths of one matrix of a stack, or of a part of the stack.
+
+        Parameters
+        ----------
+        index : int, slice, or tuple of int or slice
+            The index in the axes of the stack.
+
+        Returns
+        -------
+        Paths
+            The paths. Their arrays are views of these arrays, as NumPy's rules of indexing say.
+
+        Raises
+        ------
+        TypeError
+            If these are the paths of one matrix.
+        IndexError
+            If the index is out of range, or has more entries than the stack has axes.
+        """
+        key = self._stack_key(index)
+        matrix, trees = (None if each is None else each[key] for each in (self.matrix, self.predecessors))
+        weights = None if self._weights is None else as_square_matrices(self._weights, self.semiring)[key]
+        part = Paths(matrix, self.semiring, trees, names=self.names, weights=weights)
+        part._is_reflexive = self._is_reflexive
+        return part
+
+    def _stack_key(self, index: Any) -> tuple[Any, ...]:
+        """Return the index of matrices in an array (..., n, n). Raises `TypeError` and `IndexError`."""
+        if not self._is_stack:
+            raise TypeError("these are the paths of one matrix, which have no index: call distance(i, j) or path(i, j)")
+        key, axes = index if isinstance(index, tuple) else (index,), len(self._distances.shape) - 2
+        if len(key) - (Ellipsis in key) > axes:
+            raise IndexError(f"the index has {len(key)} entries, and the stack has {axes} axes")
+        return (*key, slice(None), slice(None))
 
     @_run_on_own_device
     def __repr__(self) -> str:
-        n = len(self)
+        n = self.count_of_vertices
         if self._is_stored:  # the files are not read here
             return f"<Paths of {n} vertices in {self.semiring.name}, {self._distances.dtype}: of files>"
         predecessor_text = "with predecessors" if self.predecessors is not None else "without predecessors"
-        connected = int(self.reachable.sum()) - int(self.reachable.diagonal().sum())
+        stack = self._distances.shape[:-2]
+        diagonal = self.reachable.diagonal(0, len(stack), len(stack) + 1)
+        connected = int(self.reachable.sum()) - int(diagonal.sum())
         vertices = f"{n} {'vertex' if n == 1 else 'vertices'}"
+        graphs = f"{' × '.join(map(str, stack))} graphs of " if stack else ""
         return (
-            f"<Paths of {vertices} in {self.semiring.name}, {self._distances.dtype}: "
-            f"{connected:,} of {n * (n - 1):,} pairs connected, {predecessor_text}>"
+            f"<Paths of {graphs}{vertices} in {self.semiring.name}, {self._distances.dtype}: "
+            f"{connected:,} of {prod(stack) * n * (n - 1):,} pairs connected, {predecessor_text}>"
         )
 
-    def _repr_html_(self) -> str:
-        """Return the first rows and columns as HTML for a notebook."""
+    def _repr_html_(self) -> str | None:
+        """Return the first rows and columns as HTML for a notebook; None for a stack, which prints its `repr`."""
         from semiring.terminal import html_matrix
+
+        if self._is_stack:
+            return None
 
         return html_matrix(repr(self), to_host_array(self._distances), *self._axis_names)
 
     @property
     def _axis_names(self) -> tuple[Sequence[Any], Sequence[Any]]:
         """The names of the rows and of the columns of the matrix."""
-        names = range(len(self)) if self.names is None else list(self.names)
+        names = range(self.count_of_vertices) if self.names is None else list(self.names)
         return names, names
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
@@ -168,10 +233,12 @@ class Paths:
         MissingExtraError
             If pandas is not installed.
         """
+        self._refuse_stack("to_frame")
         return make_frame(to_host_array(self._distances), *self._axis_names)
 
     def _as_network(self) -> Network:
         """Return the matrix with the names of its vertices, for `semiring.write`."""
+        self._refuse_stack("write")
         return Network(to_host_array(self._distances), self.names, semiring=self.semiring)
 
     def plot(self, source: Any = None, target: Any = None) -> Any:
@@ -201,6 +268,7 @@ class Paths:
         """
         from semiring.plot import plot_network
 
+        self._refuse_stack("plot")
         network = Network(to_host_array(self._plan_and_weights[1]), self.names, semiring=self.semiring)
         path = [] if source is None or target is None else self.path(source, target)
         values = None if source is None else self._select_distances(source)
@@ -272,6 +340,7 @@ class Paths:
         VertexError
             If one of them is not a vertex.
         """
+        self._refuse_stack("distance")
         return self._replace_no_paths(to_host_array(self._distances[self.index(source), self.index(target)])[()])
 
     def path(self, source: Any, target: Any) -> list[Any]:
@@ -306,6 +375,7 @@ class Paths:
         64 entries, a row of the matrix too. Edges that leave the distance as it is, such as those of weight 0, may need
         a column of the matrix, or a search of the whole row.
         """
+        self._refuse_stack("path")
         i, j = self.index(source), self.index(target)
         vertices = self._follow_edges(i, j)
         if vertices is None:
@@ -313,6 +383,13 @@ class Paths:
         if vertices is None:
             raise self._no_path(i, j)
         return [self.name(vertex) for vertex in vertices]
+
+    def _find_numbers(self, source: int, target: int) -> list[int]:
+        """Return the vertices of a best path, or an empty list; for paths whose vertices have no names."""
+        try:
+            return [int(vertex) for vertex in self.path(source, target)]
+        except NoPathError:
+            return []
 
     def _no_path(self, i: int, j: int) -> NoPathError:
         return NoPathError(f"no path leads from {self.name(i)} to {self.name(j)}")
@@ -339,6 +416,11 @@ class Paths:
         AlgebraError
             If these paths have no weights.
         """
+        if self._is_stack:
+            for index in np.ndindex(self._distances.shape[:-2]):
+                self[index].without_empty_paths()
+            self._is_reflexive = False
+            return self
         D, edges = self._distances, self._weights
         packed, sparse = isinstance(edges, BitMatrix), is_sparse(edges)
         if sparse:
@@ -372,11 +454,82 @@ class Paths:
         AlgebraError
             If these paths have neither predecessors nor weights.
         """
+        self._refuse_stack("paths_from")
         i = self.index(source)
         tree = self._find_tree(i)
         ends = range(len(self))
         walks = ((j, self._trace(tree, i, j) if self._is_reflexive or i != j else self._find_cycle(i)) for j in ends)
         return {self.name(j): [self.name(v) for v in vertices] for j, vertices in walks if vertices is not None}
+
+    @_run_on_own_device
+    def to_array(self, length: int | None = None) -> tuple[Any, Any]:
+        """Return the vertices of all paths as one array, padded with -1.
+
+        Parameters
+        ----------
+        length : int, optional
+            The number L of vertices for which the array has room. By default it is that of the longest path.
+
+        Returns
+        -------
+        vertices : array of int32, shape (..., n, n, L)
+            The numbers of the vertices of the path from i to j, both ends included, also if vertices have names. A path
+            to the vertex itself is ``[i]``. A pair without a path has -1 alone.
+        lengths : array of int32, shape (..., n, n)
+            The number of vertices of each path: 1 on the diagonal, 0 without a path.
+
+        Raises
+        ------
+        ShapeError
+            If the longest path has more than ``length`` vertices.
+        AlgebraError
+            If these paths have neither predecessors nor weights, or if paths without an edge were excluded.
+        TooLargeError
+            If the arrays do not fit into memory, which is checked first.
+        ValueError
+            If the predecessors were changed, and lead in a circle.
+
+        Notes
+        -----
+        With ``sources``, and perhaps ``targets``, the shapes are (..., p, q, L) and (..., p, q). The arrays are of the
+        library of the predecessors, on their device. The cost is that of writing the result. Without predecessors one
+        search for each source runs first.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> inf = float("inf")
+        >>> vertices, lengths = sr.shortest_paths([[inf, 1.0, 5.0], [inf, inf, 1.0], [inf, inf, inf]]).to_array()
+        >>> vertices[0].tolist(), lengths[0].tolist()
+        ([[0, -1, -1], [0, 1, -1], [0, 1, 2]], [1, 2, 3])
+        """
+        everything = np.arange(self.count_of_vertices, dtype=np.int32)
+        return self._list_vertices(everything, None, length)
+
+    def _list_vertices(self, sources: Array, targets: Array | None, length: int | None) -> tuple[Any, Any]:
+        """Return the result of `to_array` for some sources and targets."""
+        from semiring.paths.vertex_arrays import list_vertices
+
+        if not self._is_reflexive:
+            raise AlgebraError(
+                "to_array lists the path from a vertex to itself as the vertex alone, and reflexive=False excludes it: "
+                "compute the paths with reflexive=True"
+            )
+        trees = self._all_trees(sources)
+        vertices, lengths = list_vertices(trees, sources, targets, length)
+        back = result_converter(self.matrix if self.predecessors is None else self.predecessors)
+        return back(vertices), back(lengths)
+
+    def _all_trees(self, sources: Array) -> Any:
+        """Return the predecessors (..., p, n) of all sources, an array of NumPy or CuPy."""
+        if self.predecessors is not None:
+            return as_array(self.predecessors, min_plus, np.int32, name="predecessors")
+        xp = array_namespace(self._distances)
+        if self._is_stack:
+            shape = *self._distances.shape[:-2], sources.size, self.count_of_vertices
+            trees = [self[index]._all_trees(sources) for index in np.ndindex(shape[:-2])]
+            return xp.stack(trees).reshape(shape) if trees else xp.empty(shape, np.int32)
+        return xp.asarray(np.stack([self._find_tree(int(i)) for i in sources]) if sources.size else np.empty((0, 0)))
 
     def _follow_edges(self, source: int, target: int) -> list[int] | None:
         """Return the vertices of a path through files; None if the matrix is in memory, or the search fails.
@@ -428,6 +581,7 @@ class Paths:
                 "these Paths have neither predecessors nor weights, so they have no paths: compute them with "
                 "predecessors=True"
             )
+        self._refuse_stack("path")
         n, dtype, semiring = len(self), self._distances.dtype, self.semiring
         if is_sparse(self._weights) or isinstance(self._weights, BitMatrix):
             demand_memory(n * n * dtype.itemsize, f"the array of the edges of {n:,} vertices", fewer_paths_advice())
@@ -480,7 +634,7 @@ class Paths:
     @cached_property
     @_run_on_own_device
     def reachable(self) -> NDArray[np.bool_]:
-        """A bool matrix (n, n): whether a path leads from i to j.
+        """A bool array (..., n, n): whether a path leads from i to j.
 
         The diagonal is True, because a path may have no edge, except with ``transitive_closure(reflexive=False)``.
         """
@@ -490,6 +644,7 @@ class Paths:
     @cached_property
     @_run_on_own_device
     def _eccentricities(self) -> Array:
+        self._refuse_stack("eccentricity")
         if not len(self):
             return np.empty(0, self._distances.dtype)
         worst: Array = farthest_entries(self._distances, self.semiring)
@@ -523,6 +678,7 @@ class Paths:
 
     @_run_on_own_device
     def _extreme_eccentricity(self, *, farthest: bool) -> Any:
+        self._refuse_stack("diameter" if farthest else "radius")
         if not len(self):
             raise ShapeError("a network without vertices has no diameter, radius, center or periphery")
         worst = farthest == (self.semiring.tropical != "max")
@@ -559,6 +715,7 @@ class Paths:
     @_run_on_own_device
     def mean_distance(self) -> float:
         """The mean distance of all connected pairs of different vertices, in float64; NaN if there are none."""
+        self._refuse_stack("mean_distance")
         vertices = array_namespace(self._distances).arange(len(self))
         proper = self.reachable & (vertices[:, None] != vertices)
         return float(self._distances[proper].mean(dtype=np.float64)) if proper.any() else float("nan")

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -463,20 +463,14 @@ def _choose(p: _PathProblem, explanation: Explanation) -> Algorithm:
 def select_paths(paths: Paths, sources: Array | None, targets: Array | None) -> PathTable:
     """Select the rows of the sources and the columns of the targets from the paths of all pairs, on their device."""
 
-    def select(array: Any, vertices: Array | None, axis: int) -> Any:
-        xp = array_namespace(array)
-        return array if vertices is None else xp.take(array, xp.asarray(vertices), axis=axis)
+    def select_rows(array: Any) -> Any:
+        return array if sources is None else array[..., array_namespace(array).asarray(sources), :]
 
-    trees = None if paths.predecessors is None or targets is not None else select(paths.predecessors, sources, 0)
-    return PathTable(select(select(paths.matrix, sources, 0), targets, 1), trees, partial(_find_in_table, paths))
-
-
-def _find_in_table(paths: Paths, i: int, j: int) -> list[int]:
-    """Return the vertices of a best path, or an empty list."""
-    try:
-        return [int(vertex) for vertex in paths.path(i, j)]
-    except NoPathError:
-        return []
+    matrix = select_rows(paths.matrix)
+    if targets is not None:
+        matrix = matrix[..., array_namespace(matrix).asarray(targets)]
+    trees = None if paths.predecessors is None else select_rows(paths.predecessors)
+    return PathTable(matrix, trees, paths._find_numbers)
 
 
 def _is_rounded(edges: SparseEntries, semiring: Semiring) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,12 +36,13 @@ class SearchResult:
     sources: Array | None  # None: all vertices
     targets: Array | None
     limit: Any
-    matrix: Any  # (p, q), with a limit a SciPy sparse matrix
-    predecessors: Array | None  # (p, n)
+    matrix: Any  # (..., p, q), with a limit a SciPy sparse matrix
+    predecessors: Array | None  # (..., p, n)
     find: Callable[[int, int], list[int]]  # returns the vertices of a best path, [] if there is none
     explanation: Explanation
     edges: Pattern | None = None  # None if the edges are on a GPU
     weights: Array | None = None  # the weights of the edges, in the order of the pattern
+    all_paths: Paths | None = None  # the paths between all vertices of a stack, from which these were selected
 
     @cached_property
     def _components(self) -> Array:
@@ -64,16 +66,16 @@ class SearchResult:
 
 
 class SomePaths(Paths):
-    """The best paths from p sources to q targets in a graph of n vertices.
+    """The best paths from p sources to q targets in a graph of n vertices, or in each graph of a stack.
 
     Attributes
     ----------
     matrix
-        (p, q): the weights of best paths, in the order of the sources and targets. With a limit it is a
+        (..., p, q): the weights of best paths, in the order of the sources and targets. With a limit it is a
         `scipy.sparse.csr_array` of the weights that are no worse, in float32 for float16 and bfloat16. An entry that it
         does not store is a worse path, or no path.
     predecessors
-        (p, n) as in `Paths`, if the method finds them; else None, and `path` runs a search.
+        (..., p, n) as in `Paths`, if the method finds them; else None, and `path` runs a search.
     sources, targets
         (p,) and (q,): the numbers of the sources and of the targets.
     explanation
@@ -118,20 +120,65 @@ class SomePaths(Paths):
         return self
 
     def __len__(self) -> int:
+        return int(self.matrix.shape[0]) if self._is_stack else len(self._vertex_index)
+
+    @property
+    def count_of_vertices(self) -> int:
+        """The number n of vertices of the graph, or of each graph of a stack."""
         return len(self._vertex_index)
 
-    def __repr__(self) -> str:
+    def __getitem__(self, index: Any) -> SomePaths:
+        """Return the paths of one matrix of a stack, or of a part of the stack, as of `Paths`."""
+        key, answer = self._stack_key(index), self._answer
+        assert answer.all_paths is not None
+        part = answer.all_paths[index]
+        trees = None if answer.predecessors is None else answer.predecessors[key]
+        changes = {"matrix": answer.matrix[key], "predecessors": trees, "all_paths": part, "find": part._find_numbers}
+        return SomePaths(replace(answer, **changes), self.semiring, self._vertex_index)
+
+    def to_array(self, length: int | None = None) -> tuple[Any, Any]:
+        """Return the vertices (..., p, q, L) of the paths and their numbers (..., p, q), as `Paths.to_array` does.
+
+        Raises `ShapeError` for paths within a limit.
+        """
+        if self._is_sparse:
+            raise self._missing_paths_error("an array of paths needs one for each source and target")
+        targets = None if self._answer.targets is None else np.asarray(self.targets, np.int32)
+        return self._list_vertices(np.asarray(self.sources, np.int32), targets, length)
+
+    def _list_vertices(self, sources: Array, targets: Array | None, length: int | None) -> tuple[Any, Any]:
+        if self.predecessors is not None or self._is_stack or not self._is_reflexive:
+            return super()._list_vertices(sources, targets, length)
+        from semiring.paths.vertex_arrays import list_found
+
+        def find(row: int, column: int) -> list[int]:
+            return self._find_simple_path(row, int(sources[row]), int(self.targets[column]))
+
         p, q = self.matrix.shape
-        connected = self.matrix.nnz if self._is_sparse else int(np.count_nonzero(self.reachable))
-        within = "" if self._answer.limit is None else f" within {self._answer.limit}"
+        return list_found(find, p, q, length)
+
+    def _all_trees(self, sources: Array) -> Any:
+        paths = self._answer.all_paths
         return (
-            f"<Paths from {p:,} to {q:,} of {len(self):,} vertices in {self.semiring.name}, {self.matrix.dtype}: "
-            f"{connected:,} of {p * q:,} pairs connected{within}>"
+            super()._all_trees(sources) if paths is None or self.predecessors is not None else paths._all_trees(sources)
         )
 
-    def _repr_html_(self) -> str:
+    def __repr__(self) -> str:
+        *stack, p, q = self.matrix.shape
+        connected = self.matrix.nnz if self._is_sparse else int(np.count_nonzero(self.reachable))
+        within = "" if self._answer.limit is None else f" within {self._answer.limit}"
+        graphs = f" in {' × '.join(map(str, stack))} graphs" if stack else ""
+        vertices = f"{p:,} to {q:,} of {self.count_of_vertices:,} vertices"
+        return (
+            f"<Paths from {vertices}{graphs} in {self.semiring.name}, {self.matrix.dtype}: "
+            f"{connected:,} of {prod(stack) * p * q:,} pairs connected{within}>"
+        )
+
+    def _repr_html_(self) -> str | None:
         from semiring.terminal import SHOWN_ROWS, html_matrix
 
+        if self._is_stack:
+            return None
         corner = self.matrix[:SHOWN_ROWS, :SHOWN_ROWS]
         if self._is_sparse:
             stored = corner.tocoo()
@@ -156,7 +203,7 @@ class SomePaths(Paths):
         Raises `MissingExtraError` without pandas.
         """
         if not self._is_sparse:
-            return super().to_frame()
+            return super().to_frame()  # refuses a stack
         try:
             import pandas as pd
         except ImportError:
@@ -193,6 +240,7 @@ class SomePaths(Paths):
 
     def _find_entry(self, source: Any, target: Any) -> tuple[int, int]:
         """Return the row of a source and the column of a target. Raises `VertexError` for another vertex."""
+        self._refuse_stack("path")
         return self._find_row(source), self._find_position(target, self._columns, "target", "targets")
 
     def _find_row(self, source: Any) -> int:
@@ -237,6 +285,7 @@ class SomePaths(Paths):
 
     def paths_from(self, source: Any) -> dict[Any, list[Any]]:
         """Return the paths from one source to all targets that it reaches, by their ends."""
+        self._refuse_stack("paths_from")
         row = self._find_row(source)
         i = int(self.sources[row])
         walks = ((j, self._find_vertices(row, i, j)) for j in self._columns)
@@ -271,6 +320,7 @@ class SomePaths(Paths):
 
         Raises `ShapeError` unless these are paths to all vertices without a limit.
         """
+        self._refuse_stack("eccentricity")
         if self._answer.targets is not None or self._is_sparse:
             raise self._missing_paths_error("an eccentricity needs the paths to all vertices")
         worst = (
@@ -282,7 +332,7 @@ class SomePaths(Paths):
 
     def _missing_paths_error(self, reason: str) -> ShapeError:
         limit = "" if self._answer.limit is None else f" within {self._answer.limit}"
-        p, q = self.matrix.shape
+        p, q = self.matrix.shape[-2:]
         return ShapeError(
             f"{reason}, and these are the paths from {p:,} sources to {q:,} targets{limit}: compute all paths, or call "
             "semiring.factor(A).rows(reduce=...)"

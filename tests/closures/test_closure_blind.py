@@ -18,13 +18,13 @@ from tiers import each_value, full, quick
 import semiring as sr
 from semiring.algorithms.methods import matrix_methods, method_named
 from semiring.algorithms.ordered_integers import has_min_and_max
-from semiring.algorithms.predecessors import nearest_tree
 from semiring.algorithms.schedule import BLOCKED, schedule_for
 from semiring.arrays import device as memory
 from semiring.arrays.bits import pack
 from semiring.closures import closure
 from semiring.errors import DivergenceError, DomainError, DTypeError, IntegerOverflowError, NegativeCycleError
 from semiring.kernels.contract import Capabilities, ClosureKernels, Status
+from semiring.kernels.nearest_trees import nearest_tree
 from semiring.kernels.reference import ReferenceBackend
 
 DENSE = [name for name in matrix_methods() if name != "auto" and not method_named(name).needs]

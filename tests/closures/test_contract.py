@@ -15,6 +15,7 @@ from functools import partial
 import numpy as np
 import oracles
 import pytest
+import trees
 from devices import OnDevice
 from operands import (
     CASES,
@@ -50,6 +51,7 @@ from semiring.kernels.contract import (
 from semiring.kernels.cuda import CudaBackend
 from semiring.kernels.engine import Engine, make_plan
 from semiring.kernels.reference import ReferenceBackend
+from semiring.kernels.tolerance import tolerance_for
 
 HALVES = [
     (name, "float16") for name, semiring in CATALOGUE.items() if semiring.selective and semiring.supports("float16")
@@ -93,7 +95,7 @@ def closing(backend):
 #: Operations of groups that a backend lacks, though it provides the group.
 LACKS = {
     "cpu": {"can_close", "close", "find_tree"},
-    "reference": set(),
+    "reference": {"find_tree", "search_table", "search_near"},
     "cuda": {
         *("multiply_upper", "propagates_nan", "gaining_rows", "survey_gaining", "close_gaining"),
         *("search_table", "search_near"),
@@ -135,12 +137,12 @@ def test_a_backend_has_what_it_declares(backend):
 
 
 def test_which_groups_are_declared():
-    """The fallback declares sparse products alone. Only the CPU declares sequences, and only the GPU declares streams,
-    passes and graphs."""
+    """The fallback declares paths and sparse products. Only the CPU declares sequences, only the GPU streams, passes
+    and graphs."""
     both = {"products", "closures", "paths"}
     assert {backend.name: set(declared_groups(backend)) for backend in every_backend()} == {
         "cpu": both | {"sequences", "sparse"},
-        "reference": {"sparse"},
+        "reference": {"paths", "sparse"},
         "cuda": both | {"streams", "passes", "graphs"},
     }
     hints = typing.get_type_hints(Capabilities, {**vars(contract), "Tolerance": object})
@@ -188,6 +190,33 @@ def test_an_operation_with_other_parameters_would_be_seen():
 
     assert differing_operations(Careless(), ClosureKernels) == ["close_stack"]
     assert differing_operations(ReferenceBackend(), ClosureKernels) == list(operations(ClosureKernels))
+
+
+@pytest.mark.parametrize("name", sorted(BACKENDS))
+def test_predecessors_and_arrays_of_paths(rng, name):
+    """Rows have the paths that a plain walk finds, of any sources and targets, and circles are reported."""
+    found = get_backend(name)
+    A = np.where(rng.random((4, 30, 30)) < 0.1, rng.integers(1, 9, (4, 30, 30)), np.inf)
+    plan = make_plan(CATALOGUE["min_plus"], A.dtype, nonnegative=True, threads=2)
+    D = semiring.closure(A)
+    pred = found.find_predecessors(plan, D, tolerance_for(plan, D), A)
+    for number in range(4):
+        trees.check("min_plus", A[number], D[number], pred[number])
+    sources, targets = np.array([3, 7, 3], np.int32), np.array([29, 3, 0, 7], np.int32)
+    rows, counts = pred[:, sources], np.empty((4, 3, 30), np.int32)
+    found.count_vertices(rows, sources, counts, 2)
+    counts = np.ascontiguousarray(counts[..., targets])
+    out = np.full((4, 3, 4, 31), 99, np.int32)
+    found.write_paths(rows, sources, targets, counts, out, 2)
+    for (b, i, j), count in np.ndenumerate(counts):
+        is_reached = D[b, sources[i], targets[j]] < np.inf
+        path = trees.walk(pred[b], sources[i], targets[j]) if is_reached else []
+        assert out[b, i, j].tolist() == [*path, *[-1] * (31 - count)]
+        assert count == len(path)
+    circle = np.array([[[-9999, 2, 1, 3, 0, 6]]], np.int32)
+    counts = np.empty(circle.shape, np.int32)
+    found.count_vertices(circle, np.zeros(1, np.int32), counts, 1)
+    assert counts.tolist() == [[[1, -1, -1, -1, 2, -1]]]
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])

@@ -370,14 +370,6 @@ def test_most_reliable_paths():
         sr.most_reliable_paths([[0, -0.5], [0, 0]])
 
 
-@pytest.mark.parametrize("stack", [np.ones((2, 3, 3), bool), [[[1, 0], [0, 1]]], [np.eye(2)]])
-def test_paths_are_those_of_one_matrix(stack):
-    for function in (sr.shortest_paths, sr.transitive_closure):
-        for predecessors in (True, False):
-            with pytest.raises(ShapeError, match=r"A has 3 dimensions, .* call the function for each"):
-                function(stack, predecessors=predecessors)
-
-
 @pytest.mark.parametrize("predecessors", [True, False])
 def test_a_cycle_that_gains_is_told_by_name(predecessors):
     options = {"names": "ab", "predecessors": predecessors}

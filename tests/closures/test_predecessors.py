@@ -23,6 +23,7 @@ from semiring.algorithms import predecessors as algorithm
 from semiring.closures import closure_with_predecessors
 from semiring.kernels import get_backend
 from semiring.kernels.engine import make_plan
+from semiring.kernels.nearest_trees import path_sums
 from semiring.kernels.tolerance import tolerance_for
 
 INF = math.inf
@@ -333,7 +334,7 @@ def test_a_sum_of_edges_is_checked_against_circles():
     plan = make_plan(sr.min_plus, np.float64)
     pred = np.array([-9999, 2, 1], np.int32)
     with pytest.raises(RuntimeError, match="circles"):
-        algorithm.path_sums(plan, np.ones((3, 3)), pred, 0)
+        path_sums(plan, np.ones((3, 3)), pred, 0)
 
 
 # ------------------------------------------------------------------------------------------------------- the repair

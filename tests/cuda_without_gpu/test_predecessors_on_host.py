@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from trees import check, zero_of
 
 from semiring.algebra.catalogue import as_semiring
 from semiring.closures import closure
+from semiring.kernels import cuda, get_backend
 from semiring.kernels.contract import NO_PREDECESSOR
 from semiring.kernels.cuda.closing.kernel_text import arithmetic_of, source
 from semiring.kernels.engine import make_plan
@@ -99,7 +101,7 @@ def predecessors(
         launch("last_edges", (n, 1, 1), threads, *lists, limits, improves, pred, flagged)
     failed, blocks = np.zeros(1, np.int32), 3
     scratch = np.empty((blocks, n)), np.empty((blocks, n), np.int32)
-    launch("repair_trees", (blocks, 1, 1), 8, limits, pred, flagged, *scratch, failed)
+    launch("repair_trees", (blocks, 1, 1), 8, limits, pred, flagged, *scratch, failed, np.int32(n))
     return pred, int(flagged.sum()), bool(failed[0])
 
 
@@ -274,6 +276,90 @@ def test_long_paths_and_what_is_no_closure(rng, kernels_for):
     assert predecessors(kernels_for(plan, tolerance), plan, D, A, tolerance)[2]
 
 
+def stack_predecessors(kernels, plan, D, A, tolerance, many):
+    """Search a stack as `find_predecessors` does."""
+    count, n, _ = D.shape
+    limits, slices = np.array([*tolerance.tight, *tolerance.loose, *tolerance.bound]), -(-n // SLICE)
+    ends = np.arange(1, slices + 1, dtype=np.int64) * n
+    degrees, improves = np.empty((count, n), np.int32), np.zeros(count, np.int32)
+    sources, weights = np.empty(count * slices * SLICE * n, np.int32), np.empty(count * slices * SLICE * n, D.dtype)
+    pred, flagged, failed = np.empty(D.shape, np.int32), np.empty(count * n, np.uint8), np.zeros(1, np.int32)
+    listed = (D, A, np.int32(n), limits, np.int32(many), degrees, sources, weights, improves)
+    kernels.launch("list_edges", (count, 1, 1), (slices * SLICE, 1, 1), listed)
+    matrices = (D, np.int64(n), A, np.int64(n), np.int32(n))
+    lists = (degrees, ends, np.int32(n), sources, weights)
+    searched = (*matrices, *lists, limits, improves, pred, flagged)
+    kernels.launch("last_edges", (n, count, 1), (slices * SLICE, 1, 1), searched)
+    scratch = np.empty((3, n)), np.empty((3, n), np.int32)
+    repaired = (*matrices, limits, pred, flagged, *scratch, failed, np.int32(flagged.size))
+    kernels.launch("repair_trees", (3, 1, 1), (8, 1, 1), repaired)
+    return pred, bool(failed[0])
+
+
+@pytest.mark.full
+@pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")
+@pytest.mark.parametrize(
+    ("name", "dtype", "kind"),
+    full(
+        lambda name, dtype, kind: name in ("min_plus", "max_min"),
+        [
+            ("min_plus", "float32", "random"),
+            ("min_plus", "float32", "zeros"),
+            ("max_min", "float32", "ties"),
+            ("max_times", "float32", "random"),
+            ("boolean", "bool", "ties"),
+        ],
+    ),
+)
+def test_matrices_of_a_stack_have_the_trees_of_single_matrices(rng, kernels_for, name, dtype, kind):
+    for n, many in ((1, 64), (24, 64), (40, 2), (70, 2)):
+        A = np.stack([graph(rng, name, dtype, n, density, kind) for density in (0.1, 1.0, 0.0, 0.5)])
+        nonnegative = dtype == "float32" and name in ("min_plus", "max_times")
+        plan = make_plan(as_semiring(name), A.dtype, nonnegative=nonnegative)
+        D = closure(A, name)
+        tolerance = tolerance_for(plan, D)
+        kernels = kernels_for(plan, tolerance)
+        found, failed = stack_predecessors(kernels, plan, D, A, tolerance, many)
+        assert not failed
+        for number in range(len(A)):
+            longest = kernels_longest(kernels, plan, D[number], A[number], tolerance)
+            alone = predecessors(
+                kernels, plan, D[number], A[number], tolerance, drop_bounded_edges=longest.mean() > many, longest=n
+            )
+            np.testing.assert_array_equal(found[number], alone[0])
+
+
+def kernels_longest(kernels, plan, D, A, tolerance):
+    """Return the longest list of direct edges of each slice, before any is dropped."""
+    is_edge = (zero_of(plan.semiring.name, A.dtype) != A) & (A == D) & ~np.eye(len(A), dtype=bool)
+    degrees = np.concatenate([is_edge.sum(axis=0), np.zeros(-len(A) % SLICE, int)])
+    return degrees.reshape(-1, SLICE).max(axis=1)
+
+
+@pytest.mark.full
+def test_arrays_of_paths(rng):
+    kernels = HostKernels((Path(cuda.__file__).parent / "path_arrays.cu").read_text("utf-8"))
+    pred = np.stack([np.where(np.arange(40) > 0, rng.integers(-1, 40, 40) % 40, -1) for _ in range(12)])
+    pred = np.where(pred < np.arange(40), pred, -9999).astype(np.int32).reshape(3, 4, 40)
+    pred[0, 0, 7:9] = 8, 7  # a circle
+    pred[0, 1, 5] = 40
+    sources, targets = np.zeros(4, np.int32), np.array([3, 39, 0], np.int32)
+    reference, counts, expected = get_backend("reference"), *np.empty((2, *pred.shape), np.int32)
+    reference.count_vertices(pred, sources, expected, 1)
+    sizes = np.int32(4), np.int32(40), np.int64(counts.size)
+    kernels.launch("count_vertices", (2, 1, 1), (256, 1, 1), (pred, sources, *sizes, counts))
+    np.testing.assert_array_equal(counts, expected)
+    assert (counts < 0).any()
+    pred[0, 0] = pred[0, 1] = pred[0, 2]
+    reference.count_vertices(pred, sources, expected, 1)
+    some = np.ascontiguousarray(expected[..., targets])
+    out, wanted = np.empty((2, 3, 4, 3, 40), np.int32)
+    reference.write_paths(pred, sources, targets, some, wanted, 1)
+    sizes = np.int32(40), np.int32(3), np.int64(some.size), np.int32(40)
+    kernels.launch("write_paths", (1, 1, 1), (256, 1, 1), (pred, targets, some, *sizes, out))
+    np.testing.assert_array_equal(out, wanted)
+
+
 @pytest.mark.full
 @needs_nvrtc
 @pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float32"), ("max_min", "int32"), ("max_times", "float64")])
@@ -283,6 +369,6 @@ def test_machine_code_keeps_to_registers(name, dtype):
     text = source("predecessors.cu", arithmetic, defines(tolerance_for(plan, np.ones((999, 999), dtype))))
     log = compile_for("sm_90a", text, arithmetic.options)[1]
     registers = [count for count, _ in resources(log).values()]
-    assert len(registers) == 7
+    assert len(registers) == 8
     assert max(registers) <= 64
     assert set(re.findall(r"(\d+) bytes spill", log)) <= {"0"}

@@ -250,15 +250,27 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels, S
         self._small_gains.close(plan, A, survey, out)
 
     def find_predecessors(self, plan: KernelPlan, D: Array, tolerance: Tolerance, A: Array) -> Array:
-        """Return the predecessors (n, n) int32 of a closed matrix D: see `semiring.algorithms.predecessors`."""
+        """Return the predecessors int32 of closed matrices D: see `semiring.algorithms.predecessors`."""
         first_calls = kernels_for(plan).first_calls
-        if first_calls.remaining_seconds:
+        if first_calls.remaining_seconds and D.ndim == 2:
             result = first_calls.predecessors(plan, D, tolerance, A)
             if result is not None:
                 return result
         from semiring.kernels.cpu.predecessor_search import find_predecessors
 
         return find_predecessors(plan, D, tolerance, A)
+
+    def count_vertices(self, predecessors: Array, sources: Array, counts: Array, threads: int) -> None:
+        from semiring.kernels.cpu.path_arrays import count_vertices
+
+        count_vertices(predecessors, sources, counts, threads)
+
+    def write_paths(
+        self, predecessors: Array, sources: Array, targets: Array, counts: Array, out: Array, threads: int
+    ) -> None:
+        from semiring.kernels.cpu.path_arrays import write_paths
+
+        write_paths(predecessors, targets, counts, out, threads)
 
     def search_table(
         self, plan: KernelPlan, graph: Any, sources: Array, targets: Array, out: Array, trees: Array

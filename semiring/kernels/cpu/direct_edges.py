@@ -212,7 +212,7 @@ def last_edges(
                 )
         for lane in range(m):
             if doubts[lane]:
-                doubtful_rows[i0 + lane] = not _are_doubts_resolved(
+                doubtful_rows[i0 + lane] = not are_doubts_resolved(
                     sums, D, adjacency, pred, i0 + lane, rows, best_tails, lane, doubts[lane], one, tight, total, chain
                 )
 
@@ -291,7 +291,7 @@ def _write_predecessors(D, adjacency, pred, i, line, zero, tight, is_crowded, pe
 
 
 @kernel
-def _are_doubts_resolved(sums, D, adjacency, pred, i, rows, best_tails, lane, doubts, one, tight, total, chain):
+def are_doubts_resolved(sums, D, adjacency, pred, i, rows, best_tails, lane, doubts, one, tight, total, chain):
     """Return whether the doubtful entries of row i are few and the path to each of them adds up.
 
     best_tails[:, lane] marks the doubtful entries. A path adds up if its sum is D[i, j] within ``tight`` times its

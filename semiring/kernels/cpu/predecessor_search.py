@@ -16,9 +16,12 @@ from semiring.kernels.cpu.codegen.scalars import scalars_for
 from semiring.kernels.cpu.direct_edges import edges_from, edges_into, extremes, last_edges
 from semiring.kernels.cpu.first_calls import MAX_DIRECT_EDGES
 from semiring.kernels.cpu.predecessor_trees import COLUMNS, follow_intermediates, grow_trees, settle_rows
+from semiring.kernels.cpu.small_predecessors import search_each
 from semiring.kernels.cpu.thread_pool import run_on_ranges
 from semiring.kernels.machines import cpu_speed
 from semiring.kernels.tolerance import Tolerance, unattained_distance
+
+_PARALLEL_ENTRIES = 1 << 15  # of a stack: from here on the search takes longer than waking a second thread
 
 
 class _KernelOperands:
@@ -48,7 +51,43 @@ class _KernelOperands:
 
 
 def find_predecessors(plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: Array) -> Array:
-    """Return the predecessors (n, n) int32 of D, the closure of the matrix ``adjacency``."""
+    """Return the predecessors int32 of D (n, n), or of each matrix of a stack (count, n, n), D = ``adjacency``*."""
+    if D.shape[-1] <= MAX_DIRECT_EDGES:
+        return _search_small(plan, D, tolerance, adjacency)
+    if D.ndim == 2:
+        return _search_large(plan, D, tolerance, adjacency)
+    pred = np.empty(D.shape, np.int32)
+    for number, matrices in enumerate(zip(D, adjacency, strict=True)):
+        pred[number] = _search_large(plan, matrices[0], tolerance, matrices[1])
+    return pred
+
+
+def _search_small(plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: Array) -> Array:
+    """Find the predecessors of matrices of few rows, each by one thread."""
+    n, pred = D.shape[-1], np.empty(D.shape, np.int32)
+    stack = (-1, n, n)
+    case = _KernelOperands(plan, np.ascontiguousarray(D), np.ascontiguousarray(adjacency), tolerance)
+    matrices = case.D.reshape(stack), case.adjacency.reshape(stack), pred.reshape(stack)
+    count = len(matrices[0])
+    flagged_rows = np.zeros((count, n), np.bool_)
+
+    def search(start: int, stop: int) -> None:
+        constants = case.zero, plan.dtype.type(plan.one), case.one, case.tight, case.loose
+        search_each(case.sr, case.sums, *matrices, *constants, start, stop, flagged_rows)
+
+    if count == 1 or D.size < _PARALLEL_ENTRIES:
+        search(0, count)
+    else:
+        run_on_ranges(search, count, max(1, count // (4 * plan.threads)), plan.threads)
+    if flagged_rows.any():
+        for number in np.flatnonzero(flagged_rows.any(axis=1)):
+            closed, edges, trees = (each[number] for each in matrices)
+            _settle_rows(_KernelOperands(plan, closed, edges, tolerance), trees, flagged_rows[number])
+    return pred
+
+
+def _search_large(plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: Array) -> Array:
+    """Find the predecessors of one matrix, by ranges of its rows and columns."""
     n = D.shape[0]
     case = _KernelOperands(plan, np.ascontiguousarray(D), np.ascontiguousarray(adjacency), tolerance)
     edges = _direct_edges(case)

@@ -170,6 +170,16 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
 
         return find_predecessors(plan, D, tolerance, A)
 
+    def count_vertices(self, predecessors: Any, sources: Any, counts: Any, threads: int) -> None:
+        from semiring.kernels.cuda.predecessor_kernels import count_vertices
+
+        count_vertices(predecessors, sources, counts)
+
+    def write_paths(self, predecessors: Any, sources: Any, targets: Any, counts: Any, out: Any, threads: int) -> None:
+        from semiring.kernels.cuda.predecessor_kernels import write_paths
+
+        write_paths(predecessors, targets, counts, out)
+
     def find_tree(self, plan: KernelPlan, D: Any, weights: Any, tolerance: Tolerance, source: int) -> Any:
         from semiring.kernels.cuda.predecessor_kernels import find_tree
 

@@ -1,13 +1,14 @@
 """Find predecessors on a GPU by the method of `semiring.algorithms.predecessors`, with a thread block for each row.
 
-All kernels are in ``predecessors.cu``. Cost on a complete graph with random weights: some passes over the two matrices,
-and at most log n look-ups in shared memory for every entry. This is 9 % of the closure at n = 8192, whether many
-weights are equal or none (H200, float32).
+The kernels are in ``predecessors.cu``, and those that write arrays of paths in ``path_arrays.cu``. Cost on a complete
+graph with random weights: some passes over the two matrices, and at most log n look-ups in shared memory for every
+entry. This is 9 % of the closure at n = 8192, whether many weights are equal or none (H200, float32).
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import cupy
@@ -15,7 +16,7 @@ import numpy as np
 
 from semiring.kernels.contract import NO_PREDECESSOR, KernelPlan
 from semiring.kernels.cuda.closing.kernel_text import arithmetic_of
-from semiring.kernels.cuda.closing.modules import compile_kernel, max_shared_memory
+from semiring.kernels.cuda.closing.modules import compile_kernel, current_device, max_shared_memory
 from semiring.kernels.tolerance import Tolerance, unattained_distance
 
 _SLICE = 32  # the vertices whose lists of edges are interleaved
@@ -23,11 +24,17 @@ _PIECES = 64  # the most parts of a column, each of which one thread reads
 _MANY_EDGES = 64  # with more direct edges into a vertex, it is faster to drop the edges that end no path
 _SHARED_BYTES = 200 << 10  # the most bytes of data in the shared memory of a block
 _OTHER_SHARED_BYTES = 10 << 10  # additional bytes of shared memory that a kernel may use
+_STACKED_ROWS = 128  # the most rows of a matrix whose lists one block makes
+_STACK_BYTES = 1 << 28  # bytes of the lists of a stack at a time
+_STACKED_MATRICES = 1 << 15  # the most matrices at a time, which are one axis of a grid
+_PATH_THREADS = 256
 _WIDE_ROW_BYTES = 100 << 10  # from this size of a row on, a multiprocessor holds a single block, with more threads
 
 
 class _SearchMatrices:
     """A closed matrix D, the matrix of the weights before the closure, and the kernels that read both.
+
+    Both may be stacks (count, n, n), which are then copied unless they are C-contiguous.
 
     ``shared_limit`` is the most bytes of data in the shared memory of a block. ``shared_bytes`` is the size of a row,
     or 0 if a row does not fit. ``limits`` are the bounds of the tolerance, on the device.
@@ -36,14 +43,14 @@ class _SearchMatrices:
     def __init__(self, plan: KernelPlan, D: Any, weights: Any, tolerance: Tolerance) -> None:
         self.plan, self.tolerance = plan, tolerance
         self.D, self.weights = _with_adjacent_columns(D), _with_adjacent_columns(weights)
-        self.n = D.shape[0]
+        self.n = D.shape[-1]
         self.shared_limit = min(_SHARED_BYTES, max_shared_memory() - _OTHER_SHARED_BYTES)
         row = self.n * D.itemsize
         self.shared_bytes = row if row <= self.shared_limit else 0
         self.limits = _limits(tolerance, cupy.cuda.Device().id)
         self.matrices = (
-            *(self.D, np.int64(self.D.strides[0] // D.itemsize)),
-            *(self.weights, np.int64(self.weights.strides[0] // D.itemsize)),
+            *(self.D, np.int64(self.D.strides[-2] // D.itemsize)),
+            *(self.weights, np.int64(self.weights.strides[-2] // D.itemsize)),
             np.int32(self.n),
         )
 
@@ -64,10 +71,11 @@ class _SearchMatrices:
         self.launch_kernel(name, blocks, threads, (*self.matrices, *arguments), shared_bytes)
 
     def repair(self, pred: Any, flags: Any, blocks: int) -> Any:
-        """Recompute the rows of pred whose flags (n,) are set, and return the word that is set if that failed."""
+        """Recompute the rows of pred whose flags are set, and return the word that is set if that failed."""
         n, failed = self.n, cupy.zeros(1, np.int32)
         lengths, hops = cupy.empty((blocks, n), np.float64), cupy.empty((blocks, n), np.int32)
-        self.launch_on_matrices("repair_trees", (blocks,), 512, (self.limits, pred, flags, lengths, hops, failed))
+        arguments = self.limits, pred, flags, lengths, hops, failed, np.int32(flags.size)
+        self.launch_on_matrices("repair_trees", (blocks,), 512, arguments)
         return failed
 
 
@@ -85,15 +93,17 @@ def _limits(tolerance: Tolerance, device: int) -> Any:
 
 
 def _with_adjacent_columns(A: Any) -> Any:
-    return A if A.strides[1] == A.itemsize else cupy.ascontiguousarray(A)
+    return A if A.ndim == 2 and A.strides[1] == A.itemsize else cupy.ascontiguousarray(A)
 
 
 def find_predecessors(plan: KernelPlan, D: Any, tolerance: Tolerance, weights: Any) -> Any:
-    """Return the predecessors (n, n) int32 of the closed matrix D, from the ``weights`` (n, n) before the closure.
+    """Return the predecessors int32 of the closed D, (n, n) or (count, n, n), from the ``weights`` before the closure.
 
     The function waits for the device to read the number of direct edges, and again if there are many. It waits once
     more to test whether the weights of all paths add up to the distances. Raises `AlgebraError` if they do not.
     """
+    if D.ndim == 3:
+        return _find_in_stack(plan, D, tolerance, weights)
     case = _SearchMatrices(plan, D, weights, tolerance)
     n = case.n
     lists, improves = _direct_edges(case)
@@ -105,6 +115,62 @@ def find_predecessors(plan: KernelPlan, D: Any, tolerance: Tolerance, weights: A
     if int(case.repair(pred, flags, min(n, 132))[0]):
         raise unattained_distance(plan)
     return pred
+
+
+def _find_in_stack(plan: KernelPlan, D: Any, tolerance: Tolerance, weights: Any) -> Any:
+    """Return the predecessors of a stack: of small matrices together, of larger ones one by one."""
+    (count, n, _), pred = D.shape, cupy.empty(D.shape, np.int32)
+    if n > _STACKED_ROWS:
+        for number in range(count):
+            pred[number] = find_predecessors(plan, D[number], tolerance, weights[number])
+        return pred
+    slices = -(-n // _SLICE)
+    places = slices * _SLICE * n  # of the lists of one matrix
+    step = min(_STACKED_MATRICES, max(1, _STACK_BYTES // (places * (4 + D.itemsize))))
+    ends = cupy.asarray(np.arange(1, slices + 1, dtype=np.int64) * n)
+    for start in range(0, count, step):
+        part = slice(start, min(count, start + step))
+        case, size = _SearchMatrices(plan, D[part], weights[part], tolerance), part.stop - start
+        degrees, improves = cupy.empty((size, n), np.int32), cupy.zeros(size, np.int32)
+        sources, edges = cupy.empty(size * places, np.int32), cupy.empty(size * places, D.dtype)
+        listed = case.D, case.weights, np.int32(n), case.limits, np.int32(_MANY_EDGES)
+        case.launch_kernel("list_edges", (size,), slices * _SLICE, (*listed, degrees, sources, edges, improves))
+        flags, lists = cupy.empty(size * n, np.uint8), (degrees, ends, np.int32(n), sources, edges)
+        rows = (*lists, case.limits, improves, pred[part], flags)
+        case.launch_on_matrices("last_edges", (n, size), slices * _SLICE, rows, case.shared_bytes)
+        if int(case.repair(pred[part], flags, min(flags.size, 132))[0]):
+            raise unattained_distance(plan)
+    return pred
+
+
+def count_vertices(pred: Any, sources: Any, counts: Any) -> None:
+    """Write the number of vertices of each path: see `semiring.kernels.contract.PathKernels`."""
+    trees = cupy.ascontiguousarray(pred)
+    p, n = trees.shape[-2:]
+    _launch_on_paths("count_vertices", counts.size, trees, sources, np.int32(p), np.int32(n), _count(counts), counts)
+
+
+def write_paths(pred: Any, targets: Any, counts: Any, out: Any) -> None:
+    """Write the vertices of each path: see `semiring.kernels.contract.PathKernels`."""
+    trees, (q, length) = cupy.ascontiguousarray(pred), out.shape[-2:]
+    sizes = np.int32(trees.shape[-1]), np.int32(q), _count(counts), np.int32(length)
+    _launch_on_paths("write_paths", counts.size, trees, targets, counts, *sizes, out)
+
+
+def _count(array: Any) -> Any:
+    return np.int64(array.size)
+
+
+def _launch_on_paths(name: str, paths: int, *arguments: Any) -> None:
+    """Launch a kernel of ``path_arrays.cu`` with a thread for each path."""
+    _path_kernel(name, current_device())((-(-paths // _PATH_THREADS),), (_PATH_THREADS,), arguments)
+
+
+@lru_cache
+def _path_kernel(name: str, device: int) -> Any:
+    """Return a kernel of ``path_arrays.cu`` on the current ``device``, which CuPy compiles or reads from its cache."""
+    text = Path(__file__).with_name("path_arrays.cu").read_text("utf-8")
+    return cupy.RawModule(code=text, options=("--std=c++17",), backend="nvrtc").get_function(name)
 
 
 def _direct_edges(case: _SearchMatrices) -> tuple[tuple[Any, ...], Any]:

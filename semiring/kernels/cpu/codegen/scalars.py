@@ -23,7 +23,7 @@ from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu.codegen.lowering import Operand, lower
 from semiring.kernels.cpu.codegen.numba_internals import void
 from semiring.kernels.cpu.codegen.target import host
-from semiring.kernels.cpu.codegen.vector import ElementType, Scalars
+from semiring.kernels.cpu.codegen.vector import ElementType, Scalars, Vectors
 from semiring.kernels.definition import define
 
 
@@ -121,8 +121,18 @@ def _define(sr: SemiringType, count: int, build: Callable[..., Any], *, is_test:
     return (types.boolean if is_test else kind)(sr, *[kind] * count), code
 
 
-def _lower(sr: SemiringType, scalars: Scalars, name: str, **operands: Operand) -> Operand:
-    return lower(scalars, host(), sr.operations[name], operands)
+def lower_operation(sr: SemiringType, v: Vectors, name: str, **operands: Operand) -> Operand:
+    """Return the instructions of an operation of a semiring on vectors, or on single elements."""
+    return lower(v, host(), sr.operations[name], operands)
+
+
+def lower_comparison(sr: SemiringType, v: Vectors, x: Any, y: Any) -> Any:
+    """Return whether x ⊕ y is x and not y, for a ⊕ that selects and values that are not NaN."""
+    order = {"min": "<", "max": ">", "or": ">"}.get(sr.operations["add"].op)
+    if order is not None:
+        return v.compare(order, x, y)
+    selected = lower_operation(sr, v, "add", x=Operand(x), y=Operand(y)).value
+    return v.builder.and_(v.compare("==", selected, x), v.compare("!=", x, y))
 
 
 def _operation(name: str, *, may_be_nan: bool = True) -> Any:
@@ -130,7 +140,7 @@ def _operation(name: str, *, may_be_nan: bool = True) -> Any:
         if not isinstance(sr, SemiringType):
             return None
         nan = may_be_nan and sr.dtype.kind == "f"
-        return _define(sr, 2, lambda s, x, y: _lower(sr, s, name, x=Operand(x, nan), y=Operand(y, nan)).value)
+        return _define(sr, 2, lambda s, x, y: lower_operation(sr, s, name, x=Operand(x, nan), y=Operand(y, nan)).value)
 
     return intrinsic(generic)
 
@@ -140,10 +150,10 @@ def accumulate(typing: Any, sr: Any, c: Any, x: Any, y: Any) -> Any:
     """Return c ⊕ (x ⊗ y) of values that are not NaN, as the tiles of products compute it."""
 
     def build(scalars: Scalars, c: Any, x: Any, y: Any) -> Any:
-        product = _lower(sr, scalars, "mul", x=Operand(x), y=Operand(y))
-        result = _lower(sr, scalars, "add", x=Operand(c), y=product)
+        product = lower_operation(sr, scalars, "mul", x=Operand(x), y=Operand(y))
+        result = lower_operation(sr, scalars, "add", x=Operand(c), y=product)
         if result.may_be_nan:
-            result = _lower(sr, scalars, "add", x=Operand(c, True), y=product)
+            result = lower_operation(sr, scalars, "add", x=Operand(c, True), y=product)
         return result.value
 
     return _define(sr, 3, build)
@@ -154,11 +164,7 @@ def better(typing: Any, sr: Any, x: Any, y: Any) -> Any:
     """Return whether x ⊕ y is x and not y, for a ⊕ that selects and values that are not NaN."""
 
     def build(scalars: Scalars, x: Any, y: Any) -> Any:
-        order = {"min": "<", "max": ">", "or": ">"}.get(sr.operations["add"].op)
-        if order is not None:
-            return scalars.compare(order, x, y)
-        selected = _lower(sr, scalars, "add", x=Operand(x), y=Operand(y)).value
-        return scalars.builder.and_(scalars.compare("==", selected, x), scalars.compare("!=", x, y))
+        return lower_comparison(sr, scalars, x, y)
 
     return _define(sr, 2, build, is_test=True)
 
@@ -166,7 +172,7 @@ def better(typing: Any, sr: Any, x: Any, y: Any) -> Any:
 @intrinsic  # type: ignore[untyped-decorator]  # Numba has no types
 def star(typing: Any, sr: Any, x: Any) -> Any:
     """Return x* in a `ScalarSemiring` with ``closing``; 0 if x has no star."""
-    return _define(sr, 1, lambda scalars, x: _lower(sr, scalars, "star", x=Operand(x)).value)
+    return _define(sr, 1, lambda scalars, x: lower_operation(sr, scalars, "star", x=Operand(x)).value)
 
 
 @intrinsic  # type: ignore[untyped-decorator]  # Numba has no types
@@ -176,7 +182,9 @@ def diverges(typing: Any, sr: Any, x: Any) -> Any:
     def build(scalars: Scalars, x: Any) -> Any:
         if sr.operations["divergence"] is None:
             return ir.Constant(ir.IntType(1), 0)
-        return scalars.compare("!=", _lower(sr, scalars, "divergence", x=Operand(x)).value, scalars.constant(0))
+        return scalars.compare(
+            "!=", lower_operation(sr, scalars, "divergence", x=Operand(x)).value, scalars.constant(0)
+        )
 
     return _define(sr, 1, build, is_test=True)
 

@@ -12,6 +12,10 @@
 // undecided rows and the rows that do not add up, by Dijkstra's algorithm. If there are many direct edges, bounds
 // identifies the edges that no path needs.
 //
+// A stack of small matrices has contiguous matrices, one after the other. list_edges makes the sorted lists of each
+// matrix, all of the same length, and last_edges and repair_trees process the rows of all matrices. The result of a
+// matrix is that of the kernels for one matrix.
+//
 // H200, float32 min-plus, complete graphs, n = 8192, weights from 0 to 1 and multiples of 1/2: last_edges takes 2.7 ms
 // and all other kernels 0.7 ms, beside 40 ms for the closure. With lists one after the other, in the order of their
 // tails, last_edges took 2.8 and 16.8 ms, respectively. With weights from 0.3 to 1, where half of the edges are direct,
@@ -205,6 +209,63 @@ extern "C" __global__ void __launch_bounds__(1024)
     }
 }
 
+// Make the lists of a stack, those of one matrix by one block, with a thread for each vertex. A list has room for n edges,
+// and is sorted as by sort_edges. Bounds apply to a matrix whose longest lists of all slices have more than ``many``
+// edges on average. ``degrees`` (matrices, n); ``has_gain`` (matrices), all 0 before.
+extern "C" __global__ void __launch_bounds__(128)
+    list_edges(const element *D, const element *A, int n, const double *tolerance, int many, int *degrees,
+               int *sources, element *weights, int *has_gain) {
+    __shared__ element bests[128], worsts[128];
+    __shared__ int counts[128];
+    __shared__ bool is_long;
+    const int j = threadIdx.x, slices = (n + SLICE - 1) / SLICE;
+    const long long matrix = (long long)blockIdx.x * n * n;
+    const long long first = (long long)(blockIdx.x * slices + j / SLICE) * SLICE * n + j % SLICE;
+    D += matrix, A += matrix, sources += first, weights += first;
+    const element *best = nullptr, *worst = nullptr;
+    for (int round = 0; round < 2; ++round) {
+        int count = 0;
+        bool is_gain = false;
+        for (int i = 0; j < n && i < n; ++i) {
+            const element w = A[i * n + j], d = D[i * n + j];
+            if (!is_listed(w, d, i, j, best, worst, tolerance)) continue;
+            is_gain |= is_better(w, ONE);
+            int c = count++;
+            for (; c > 0 && is_better(w, weights[(c - 1) * SLICE]); --c) {
+                weights[c * SLICE] = weights[(c - 1) * SLICE];
+                sources[c * SLICE] = sources[(c - 1) * SLICE];
+            }
+            weights[c * SLICE] = w, sources[c * SLICE] = i;
+        }
+        if (j < n) degrees[(long long)blockIdx.x * n + j] = count;
+        if (is_gain) has_gain[blockIdx.x] = 1;
+        if (round) return;
+        counts[j] = count;
+        __syncthreads();
+        if (j == 0) {
+            int sum = 0;
+            for (int slice = 0; slice < slices; ++slice) {
+                int longest = 0;
+                for (int lane = 0; lane < SLICE; ++lane) longest = max_(longest, counts[slice * SLICE + lane]);
+                sum += longest;
+            }
+            is_long = sum > many * slices;
+        }
+        __syncthreads();
+        if (!is_long) return;
+        element low = ZERO, high = ONE;
+        for (int i = 0; j < n && i < n; ++i) {
+            const element d = D[i * n + j], w = A[i * n + j];
+            if (i == j || eq(d, ZERO)) continue;
+            low = plus(low, d);
+            if (is_better(high, d) && !is_direct(w, d, tolerance)) high = d;
+        }
+        bests[j] = low, worsts[j] = high;
+        best = bests, worst = worsts;
+        __syncthreads();
+    }
+}
+
 // The list of one vertex. If is_sorted, no edge is better than an earlier edge of the list.
 struct List {
     const int *sources;
@@ -285,16 +346,21 @@ INLINE element nearest_of(const element *row, int n, int i) {
 }
 
 // ``pred`` (n, n): a tree for every row, except the rows that ``needs_repair`` (n) marks. ``longest``: as in
-// sort_edges.
+// sort_edges. gridDim.y: the matrices of a stack.
 extern "C" __global__ void __launch_bounds__(1024)
     last_edges(const element *D, long long d_rows, const element *A, long long a_rows, int n, const int *degrees,
                const long long *ends, int longest, const int *sources, const element *weights,
                const double *tolerance, const int *has_gain, int *pred, unsigned char *needs_repair) {
     __shared__ int has_undecided, has_doubtful, has_attached, has_failed;
     const int i = blockIdx.x;
+    if (blockIdx.y) {  // a later matrix of a stack
+        const long long places = ends[(n - 1) / SLICE] * SLICE * blockIdx.y;
+        D += blockIdx.y * n * d_rows, A += blockIdx.y * n * a_rows, degrees += blockIdx.y * n;
+        sources += places, weights += places, pred += (long long)blockIdx.y * n * n;
+    }
     const element *row = D + i * d_rows, *edges = A + i * a_rows;
     int *pred_row = pred + (long long)i * n;
-    const bool monotone = !*has_gain;
+    const bool monotone = !has_gain[blockIdx.y];
 #ifdef ROW_IN_SHARED
     DYNAMIC_SHARED(pool);
     for (int j = threadIdx.x; j < n; j += blockDim.x) ((element *)pool)[j] = row[j];
@@ -351,27 +417,28 @@ extern "C" __global__ void __launch_bounds__(1024)
             if (pred_row[j] >= DOUBT) pred_row[j] -= DOUBT;
         }
     }
-    if (threadIdx.x == 0) needs_repair[i] = has_undecided || has_failed;
+    if (threadIdx.x == 0) needs_repair[blockIdx.y * n + i] = has_undecided || has_failed;
 }
 
 // Recompute the marked rows of pred by Dijkstra's algorithm under the lengths |D[i, p] w(p, j) - D[i, j]|. The number
 // of edges breaks ties. ``lengths`` and ``hops``, both (gridDim.x, n), are workspace. A closed vertex has a negative
-// number of hops. *failure becomes 1 if a path misses its distance by more than rounding can explain. The block size is
-// a power of two.
+// number of hops. *failure becomes 1 if a path misses its distance by more than rounding can explain. ``rows``: those of
+// all matrices of a stack. The block size is a power of two.
 extern "C" __global__ void __launch_bounds__(512)
-    repair_trees(const element *D, long long d_rows, const element *A, long long a_rows, int n,
+    repair_trees(const element *all_D, long long d_rows, const element *all_A, long long a_rows, int n,
                  const double *tolerance, int *pred, const unsigned char *needs_repair, double *lengths, int *hops,
-                 int *failure) {
+                 int *failure, int rows) {
     __shared__ double least[512];
     __shared__ int fewest[512], vertices[512];
     const int t = threadIdx.x, threads = blockDim.x;
     double *length = lengths + (long long)blockIdx.x * n;
     int *count = hops + (long long)blockIdx.x * n;
     const double infinite = 1.0 / 0.0;
-    for (int i = blockIdx.x; i < n; i += gridDim.x) {
-        if (!needs_repair[i]) continue;
-        const element *row = D + i * d_rows;
-        int *pred_row = pred + (long long)i * n;
+    for (int number = blockIdx.x; number < rows; number += gridDim.x) {
+        if (!needs_repair[number]) continue;
+        const int matrix = number / n, i = number % n;
+        const element *D = all_D + matrix * n * d_rows, *A = all_A + matrix * n * a_rows, *row = D + i * d_rows;
+        int *pred_row = pred + (long long)number * n;
         for (int j = t; j < n; j += threads) {
             length[j] = j == i ? 0.0 : infinite;
             count[j] = j == i ? 0 : n;
