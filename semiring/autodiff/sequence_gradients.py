@@ -134,7 +134,8 @@ class _Backward:
         self.dw = self.xp.empty((*chain.batch, *rows), np.float32 if narrow else np.float64)
         self.right_operand: ScaledOperand | None = None
         self.pending_terms: list[tuple[Array, Array, Array]] = []
-        walks = narrow and self.xp is np and has_gradient_kernel(chain.semiring, chain.x.dtype, chain.x.shape[-1])
+        walks = narrow and self.xp is np and self.has_one_matrix and prod(chain.batch) > 1
+        walks = walks and has_gradient_kernel(chain.semiring, chain.x.dtype, chain.x.shape[-1])
         self.walker = (
             chain.walker if walks and not self._has_distant_rows() else None
         )  # computes gradients of many steps
@@ -219,7 +220,7 @@ class _Backward:
             y, W = chain.multiply_with_witness(before, t) if self.rule == "selective" else (None, None)
             if self.exponentials is not None:
                 y, W = self.exponentials.product(before)
-            y = next(chain.iterate_states(before, range(t, t + 1)))[1] if y is None else y
+            y = chain.apply_step(t, before) if y is None else y
             saved.append((before, y, W))
             before = chain.next_state(t, before, y)
         for t, (before, y, W) in zip(reversed(run), reversed(saved), strict=True):

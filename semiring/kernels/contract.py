@@ -526,13 +526,15 @@ class PathKernels(Protocol):
 
 
 class Steps(NamedTuple):
-    """The operands of several steps x ← (x ⊗ B) ⊗ w of m rows, each row a sequence of its own.
+    """The operands of several steps x ← (x ⊗ Aₜ) ⊗ w of m rows, each row a sequence of its own.
 
     All arrays but ``lengths`` are (m, number, n). The n entries of a line are adjacent, and the other strides are
     arbitrary. None: absent, or not requested. ``lengths`` (m,) holds how many steps each row takes; later steps leave
-    it unchanged. The ``states`` after each step are written. `SequenceKernels.walk` writes ``factors`` and ``sums``,
-    which `SequenceKernels.pull` reads for gradients. ``state_gradients``, the gradients by the ``states``, are added to
-    the gradient after each step. The gradient by the weights w is written to ``weight_gradients``.
+    it unchanged. The ``states`` after each step are written. ``witness``, int32, receives the smallest k that attains
+    each entry of x ⊗ Aₜ, or -1 if the entry is 0̄ or the row has ended. ``first`` is the t of the first step.
+    `SequenceKernels.walk` writes ``factors`` and ``sums``, which `SequenceKernels.pull` reads for gradients.
+    ``state_gradients``, the gradients by the ``states``, are added to the gradient after each step. The gradient by the
+    weights w is written to ``weight_gradients``.
     """
 
     number: int
@@ -543,25 +545,43 @@ class Steps(NamedTuple):
     sums: Any = None
     state_gradients: Any = None
     weight_gradients: Any = None
+    witness: Any = None
+    first: int = 0
 
 
 class SequenceKernels(Protocol):
-    """Sequences of steps by one matrix B (n, n), and their gradients."""
+    """Sequences of steps by one matrix, or by one for each step, and their gradients.
 
-    def prepare(self, plan: KernelPlan, B: Any) -> Any:
-        """Return the preparation that all steps by B share while B does not change, or None if it saves no time."""
+    Optional: `can_pull` with `pull`.
+    """
+
+    def prepare(self, plan: KernelPlan, A: Any, groups: Any) -> Any:
+        """Return the preparation that all steps of a batch share while A does not change, or None if it saves no time.
+
+        A (g, 1 or T, n, n) holds matrices for all steps or for each step. ``groups`` (m,) int64 is the g of each row of
+        the batch. Or A is one sparse matrix, `CompressedRows` (n, n), in a semiring whose 0̄ annihilates.
+        """
         ...
 
     def walk(self, plan: KernelPlan, preparation: Any, x: Any, steps: Steps) -> None:
         """Advance x (m, n), of adjacent rows, to its state after the steps.
 
-        Each product is bitwise that of `multiply` for m > 1.
+        A factor 0̄ makes a product with weights 0̄, if the semiring annihilates. In log_plus, each product of m > 1 rows
+        by one matrix is bitwise that of `multiply`.
+        """
+        ...
+
+    def trace(self, W: Any, is_reached: Any, lengths: Any) -> None:
+        """Replace the witnesses W (m, T, n) of all steps by the states before the steps on a best path to each state.
+
+        W is -1 for the last states that are not ``is_reached`` (m, n), and after the ``lengths`` (m,), which are None
+        if all rows take all steps.
         """
         ...
 
     def can_pull(self, plan: KernelPlan, n: int) -> bool:
-        """Return whether `pull` supports this semiring and dtype."""
-        ...
+        """Return whether `pull` supports this semiring and dtype, for one matrix and m > 1 rows."""
+        return False
 
     def pull(self, plan: KernelPlan, preparation: Any, G: Any, steps: Steps, matrix_gradient: Any) -> bool:
         """Replace G, the gradient by the last state, by the gradient by the first state.
@@ -570,7 +590,7 @@ class SequenceKernels(Protocol):
         except for ``matrix_gradient``. G (m, n) has adjacent rows. The gradient by B is added to ``matrix_gradient``
         (n, n) float64. Gradients are accurate relative to the greatest gradient.
         """
-        ...
+        raise _missing_operation()
 
 
 class CompressedRows(NamedTuple):
@@ -675,7 +695,7 @@ class Capabilities:
 
     A backend derives from the protocol of each group that it provides, and `from_backend` returns the groups. An
     operation that the docstring of its group names as optional has a default there. `provides` returns whether a
-    backend overrides this default. `semiring.kernels.reference` provides ``paths`` and ``sparse``.
+    backend overrides this default. `semiring.kernels.reference` provides ``paths``, ``sequences`` and ``sparse``.
     """
 
     products: ProductKernels | None = None

@@ -15,7 +15,16 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.errors import no_star
-from semiring.kernels.contract import Array, Capabilities, CompressedRows, KernelPlan, PathKernels, SparseKernels
+from semiring.kernels.contract import (
+    Array,
+    Capabilities,
+    CompressedRows,
+    KernelPlan,
+    PathKernels,
+    SequenceKernels,
+    SparseKernels,
+    Steps,
+)
 from semiring.kernels.nearest_trees import reference_predecessors
 from semiring.kernels.spans import record_kernels
 from semiring.kernels.tolerance import Tolerance
@@ -59,7 +68,7 @@ def _pack_into(words: Array, values: Array) -> None:
 
 
 @record_kernels
-class ReferenceBackend(PathKernels, SparseKernels):
+class ReferenceBackend(PathKernels, SequenceKernels, SparseKernels):
     """The kernel contract in NumPy. Packed bits are unpacked for a computation and packed again."""
 
     name = "reference"
@@ -218,6 +227,43 @@ class ReferenceBackend(PathKernels, SparseKernels):
         right = B if isinstance(B, CompressedRows) else _compress(B, B.shape[1])
         for i, k, j, a, b in zip(*_pairs(plan, left, right), strict=True):
             self._add_term(plan, C, witness, (i, j), a, b, k)
+
+    def prepare(self, plan: KernelPlan, A: Array | CompressedRows, groups: Array) -> Any:
+        """Return the matrix of each row of the batch, (m, 1 or T, n, n), where a sparse matrix becomes dense."""
+        if isinstance(A, CompressedRows):
+            matrix = np.full((1, 1, A.width, A.width), plan.zero, plan.dtype)
+            matrix[0, 0, _row_numbers(A), A.columns] = A.values
+            A = matrix
+        return A[groups]
+
+    def walk(self, plan: KernelPlan, preparation: Any, x: Array, steps: Steps) -> None:
+        """Advance each row by one step after the other, one k after the other."""
+        for i, matrices in enumerate(preparation):
+            for t in range(steps.number):
+                y, w = np.full((1, x.shape[1]), plan.zero, plan.dtype), np.full((1, x.shape[1]), -1, np.int32)
+                if steps.lengths is None or t < steps.lengths[i]:
+                    A = matrices[steps.first + t if len(matrices) > 1 else 0]
+                    multiply = self.multiply_add if steps.witness is None else self._multiply_with_witness
+                    multiply(plan, y, x[i : i + 1], A, *(() if steps.witness is None else (w,)))
+                    x[i] = y if steps.weights is None else _mul(plan, y, steps.weights[i, t])
+                if steps.states is not None:
+                    steps.states[i, t] = x[i]
+                if steps.witness is not None:
+                    steps.witness[i, t] = w
+
+    def _multiply_with_witness(self, plan: KernelPlan, C: Array, A: Array, B: Array, W: Array) -> None:
+        self.multiply_add_witness(plan, C, W, A, B, 0)
+
+    def trace(self, W: Array, is_reached: Array, lengths: Array | None) -> None:
+        """Follow the witnesses from each last state back."""
+        m, count, n = W.shape
+        for i in range(m):
+            states = np.where(is_reached[i], np.arange(n), -1)
+            for t in reversed(range(count)):
+                if lengths is not None and t >= lengths[i]:
+                    W[i, t] = -1
+                else:
+                    W[i, t] = states = np.where(states < 0, -1, W[i, t, states])
 
     def _add_term(
         self, plan: KernelPlan, values: Array, witness: Array | None, place: Any, a: Any, b: Any, k: int

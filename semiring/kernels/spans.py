@@ -19,7 +19,7 @@ __all__ = ["KINDS", "record_kernels"]
 #: The kind of the span of each operation of the contract. The other operations only return properties of a backend.
 KINDS: dict[str, str] = {
     **{name: "pass" for group in (PassKernels, GraphKernels) for name in vars(group) if name[0] != "_"},
-    **dict.fromkeys(("copy_panel", "prepare", "count_vertices", "write_paths"), "pass"),
+    **dict.fromkeys(("copy_panel", "prepare", "trace", "count_vertices", "write_paths"), "pass"),
     **dict.fromkeys(("multiply", "multiply_add", "multiply_add_witness", "multiply_add_plain"), "product"),
     **dict.fromkeys(("multiply_add_upper", "multiply_upper", "walk", "pull"), "product"),
     **dict.fromkeys(("find_pattern", "multiply_pattern", "multiply_masked", "multiply_mixed"), "product"),

@@ -34,6 +34,7 @@ from semiring.arrays.memory import new_array
 from semiring.arrays.scans import limits_of
 from semiring.errors import IntegerOverflowError, ShapeError
 from semiring.kernels import backend_for, device_backend
+from semiring.kernels.contract import CompressedRows
 from semiring.kernels.engine import Engine, make_plan
 from semiring.linalg.product_explanation import is_recording, pause_recording, record_kernel
 from semiring.namespaces import Array, array_namespace, is_device_array
@@ -42,6 +43,7 @@ from semiring.thread_counts import check_threads, get_threads
 
 if TYPE_CHECKING:
     from semiring.kernels.contract import Backend, KernelPlan, SequenceKernels, Steps
+
 __all__ = [
     "Walker",
     "batch_shape",
@@ -229,35 +231,43 @@ def demand_products(
 
 @dataclass(frozen=True)
 class Walker:
-    """The kernels of a backend for steps by one matrix, see `semiring.kernels.contract.SequenceKernels`."""
+    """The kernels of a backend for the steps of a batch, see `semiring.kernels.contract.SequenceKernels`."""
 
     plan: KernelPlan
     kernels: SequenceKernels
-    packed_matrix: Any
+    preparation: Any
+    pairs: int  # of one step of one row of the batch
 
     def walk(self, x: Array, steps: Steps) -> Array:
         """Return the states (m, n) after the steps."""
         x = np.array(x, order="C")
         if is_recording():
-            record_kernel(
-                "steps by one matrix", self.plan, x, steps.number * x.size * x.shape[-1], x.dtype, has_zero=False
-            )
-        self.kernels.walk(self.plan, self.packed_matrix, x, steps)
+            name = "steps of a sequence" + ("" if steps.witness is None else " with witness")
+            has_zero = has_inner_zero(self.plan.semiring, self.plan.dtype)
+            record_kernel(name, self.plan, x, steps.number * len(x) * self.pairs, x.dtype, has_zero=has_zero)
+        self.kernels.walk(self.plan, self.preparation, x, steps)
         return x
 
     def pull(self, G: Array, steps: Steps, by_matrix: Array) -> bool:
         """Overwrite G with the gradient by the first states, and return whether the kernels support it."""
-        return self.kernels.pull(self.plan, self.packed_matrix, G, steps, by_matrix)
+        return self.kernels.pull(self.plan, self.preparation, G, steps, by_matrix)
 
 
-def make_walker(semiring: Semiring, B: Array, threads: int | None) -> Walker | None:
-    """Return kernels that apply steps by B (n, n) to rows of floats, or None if they would save no work."""
-    if has_inner_zero(semiring, B.dtype):
-        return None
-    engine = engine_for(B, semiring, B.dtype, False, threads)
-    kernels = engine.backend.capabilities.sequences
-    packed_matrix = None if kernels is None else kernels.prepare(engine.plan, B)
-    return None if kernels is None or packed_matrix is None else Walker(engine.plan, kernels, packed_matrix)
+def make_walker(
+    semiring: Semiring, A: Array | CompressedRows, groups: Array, threads: int | None, *, nonnegative: bool = False
+) -> Walker | None:
+    """Return the kernels for steps by A, or None if they would save no work: see `SequenceKernels.prepare`.
+
+    The entries of A are those of the kernels. ``nonnegative``: whether no entry of any operand is below 0.
+    """
+    values = A.values if isinstance(A, CompressedRows) else A
+    backend: Any = backend_for(None, semiring, values.dtype)  # as in `engine_for`
+    count = get_threads() if threads is None else check_threads(threads)
+    plan = make_plan(semiring, values.dtype, nonnegative=nonnegative, threads=count)
+    kernels = backend.capabilities.sequences
+    preparation = None if kernels is None else kernels.prepare(plan, A, groups)
+    pairs = A.columns.size if isinstance(A, CompressedRows) else A.shape[-1] ** 2
+    return None if preparation is None else Walker(plan, kernels, preparation, pairs)
 
 
 def has_gradient_kernel(semiring: Semiring, dtype: np.dtype[Any], n: int) -> bool:

@@ -13,7 +13,7 @@ The choice depends on shapes alone.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Any, Literal, NamedTuple, TypedDict, Unpack, overload
@@ -23,14 +23,29 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.arguments import as_numbers, require_integer
-from semiring.arrays.encoding import has_inner_zero, round_to_dtype, to_compute_dtype
+from semiring.arrays.encoding import (
+    decode,
+    encode,
+    has_inner_zero,
+    next_wider_integer,
+    round_to_dtype,
+    to_compute_dtype,
+)
 from semiring.arrays.memory import new_array
 from semiring.arrays.operands import operands, result_converter, run_on_operand_device
+from semiring.arrays.scans import limits_of
 from semiring.errors import DTypeError, ShapeError
 from semiring.kernels.contract import Steps
-from semiring.linalg.dispatch import Walker, make_walker, may_wrap, scan_operands
+from semiring.linalg.dispatch import (
+    Walker,
+    magnitudes,
+    make_walker,
+    may_wrap,
+    scan_operands,
+    scanned_magnitude,
+)
 from semiring.linalg.elementwise import identity, multiply
-from semiring.linalg.product_explanation import ProductExplanation, record_product
+from semiring.linalg.product_explanation import ProductExplanation, pause_recording, record_product
 from semiring.linalg.products import demand_selective, matmul, power
 from semiring.linalg.sparse_products import has_sparse
 from semiring.namespaces import Array, array_namespace, is_device_array
@@ -44,6 +59,8 @@ _MAX_PAIRS = 1 << 12  # pairs of a step's products, above which products take lo
 _MAX_PAIRS_ON_DEVICE = 1 << 20
 _MAX_ROWS, _MAX_ROWS_ON_DEVICE = 16, 64  # rows n of these matrices, which take n times the memory of the states
 
+
+_STATES = 1 << 12  # steps whose states are held at a time to find the greatest one
 
 #: The number of dimensions of each array after those of the batch, in the order of `ChainArrays`.
 _OWN_DIMENSIONS = (3, 1, 2, 0)
@@ -62,6 +79,13 @@ class ChainArrays(NamedTuple):
         """The dimensions of the batch of each array, which broadcast."""
         result = ((array, own) for array, own in zip(self, _OWN_DIMENSIONS, strict=True) if array is not None)
         return [tuple(array.shape[: array.ndim - own]) for array, own in result]
+
+
+class _InnerIntegers(NamedTuple):
+    """The dtype of integers inside a walk, in which no sum of the sequence wraps, and whether no entry is below 0."""
+
+    dtype: np.dtype[Any]
+    is_nonnegative: bool
 
 
 @dataclass(frozen=True)
@@ -101,40 +125,54 @@ class Chain:
             return y
         return multiply(y, self.weights[..., t, :], self.semiring, check=self._needs_scan)
 
-    def iterate_states(self, x: Array, steps: range) -> Iterator[tuple[int, Array, Array]]:
-        """Yield each step t with x ⊗ Aₜ and the x after it, both (..., n), from the ``x`` before the first step."""
-        for t in steps:
-            y = self._apply_step(t, x)
-            yield t, y, (x := self.next_state(t, x, y))
-
-    def walk(self, x: Any, run: range, states: Array | None = None, gradient_data: Array | None = None) -> Any:
+    def walk(
+        self,
+        x: Any,
+        run: range,
+        states: Array | None = None,
+        gradient_data: Array | None = None,
+        witness: Array | None = None,
+    ) -> Any:
         """Return the state after a run of steps, (..., n), from the state ``x`` before it.
 
-        The state after each step is written to ``states`` (..., steps, n). The data for gradients is written to
-        ``gradient_data`` (..., 2 · steps, n), or NaN if the backend has none.
+        The state after each step is written to ``states`` (..., steps, n), and the smallest state before it that
+        attains each entry of x ⊗ Aₜ, or -1, to ``witness``. The data for gradients is written to ``gradient_data``
+        (..., 2 · steps, n), or NaN if the backend has none.
         """
         if self.walker is None:
-            last = x
-            for t, _, last in self.iterate_states(x, run):
+            for t in run:
+                y = self._apply_step(t, x, return_witness=witness is not None)
+                if witness is not None:
+                    y, witness[..., t - run.start, :] = y
+                x = self.next_state(t, x, y)
                 if states is not None:
-                    states[..., t - run.start, :] = last
+                    states[..., t - run.start, :] = x
             if gradient_data is not None:
                 gradient_data[...] = np.nan
-            return last
+            return x
         halves = (
             (None, None)
             if gradient_data is None
             else (gradient_data[..., : len(run), :], gradient_data[..., len(run) :, :])
         )
-        steps = self.flatten_steps(run, states=states, factors=halves[0], sums=halves[1])
-        return self.walker.walk(self.flatten_batch(x, 1), steps).reshape(x.shape)
+        form = self._integers
+        inner = states if states is None or form is None else new_array(np, states.shape, form.dtype)
+        steps = self.flatten_steps(run, states=inner, witness=witness, factors=halves[0], sums=halves[1])
+        x = x if form is None else encode(x, self.semiring, form.dtype)
+        last = self.walker.walk(self.flatten_batch(x, 1), steps).reshape((*self.batch, x.shape[-1]))
+        if form is None:
+            return last
+        if states is not None and inner is not None:
+            decode(inner, self.semiring, self.x.dtype, out=states)
+        return decode(last, self.semiring, self.x.dtype)
 
     def flatten_steps(self, run: range, **arrays: Array | None) -> Steps:
         """Return a run of steps for a backend, with one dimension for the batch."""
         lengths = None if self.lengths is None else self.lengths - run.start
-        arrays["weights"] = None if self.weights is None else self.weights[..., run.start : run.stop, :]
+        weights = self._inner_weights
+        arrays["weights"] = None if weights is None else weights[..., run.start : run.stop, :]
         of_steps = {name: self.flatten_batch(array, 2) for name, array in arrays.items()}
-        return Steps(len(run), lengths=self.flatten_batch(lengths, 0), **of_steps)
+        return Steps(len(run), lengths=self.flatten_batch(lengths, 0), first=run.start, **of_steps)
 
     def flatten_batch(self, array: Any, dimensions: int) -> Any:
         """Return an array with one dimension for the batch, a view if possible.
@@ -163,13 +201,20 @@ class Chain:
         """Whether the operands of every step need a scan: integers, for "no path" and their range."""
         return has_inner_zero(self.semiring, self.x.dtype) or may_wrap(self.semiring, self.x.dtype)
 
+    def apply_step(self, t: int, x: Array) -> Array:
+        """Return x ⊗ Aₜ for x (..., n), without weights."""
+        result: Array = self._apply_step(t, x)
+        return result
+
     def _apply_step(self, t: int, x: Array, *, return_witness: bool = False) -> Any:
         """Return x ⊗ Aₜ for x (..., n), and its witness; one product serves all rows with the same matrix."""
         A, n = self.step_matrix(t), x.shape[-1]
+        if self.walker is not None and self._integers is None:
+            witness = np.empty((prod(self.batch), 1, n), np.int32) if return_witness else None
+            y = self.walker.walk(self.flatten_batch(x, 1), Steps(1, witness=witness, first=t)).reshape(x.shape)
+            return y if witness is None else (y, witness.reshape(x.shape))
         if prod(A.shape[:-2]) == 1:
             left, right = x.reshape(prod(x.shape[:-1]), n), A.reshape(n, n)
-            if not return_witness and self.walker is not None:
-                return self.walker.walk(left, Steps(1)).reshape(x.shape)
         elif A.shape[-3] == 1:
             left, right = x, A[..., 0, :, :]
         else:
@@ -182,17 +227,74 @@ class Chain:
 
     @cached_property
     def walker(self) -> Walker | None:
-        """The kernels for all steps of the batch by one matrix, or None if no kernels of the backend save work."""
-        n = self.x.shape[-1]
-        if self.steps < 2 or prod(self.batch) < 2 or prod(self.A.shape[:-2]) > 1:
+        """The kernels for all steps of the batch, or None if the backend has none, or integers may leave their range.
+
+        A step by each matrix is then a product of its own, which detects a result that does not fit.
+        """
+        if is_device_array(self.x) or not self.steps:
             return None
-        return make_walker(self.semiring, self.A.reshape(n, n), self.threads)
+        A, rows = self.A, prod(self.batch)
+        form = self._integers
+        if has_inner_zero(self.semiring, A.dtype):
+            if form is None:
+                return None
+            A = encode(A, self.semiring, form.dtype)
+        elif may_wrap(self.semiring, A.dtype) and not self._sums_fit():
+            return None
+        count = prod(A.shape[:-3])
+        groups = np.broadcast_to(np.arange(count).reshape(A.shape[:-3]), self.batch).reshape(rows)
+        matrices = A.reshape(count, *A.shape[-3:])
+        nonnegative = form is not None and form.is_nonnegative
+        return make_walker(self.semiring, matrices, groups, self.threads, nonnegative=nonnegative)
+
+    @cached_property
+    def _integers(self) -> _InnerIntegers | None:
+        """The form of integers of min-plus and max-plus inside a walk; None for all other entries.
+
+        It is also None if no dtype holds all sums of the sequence.
+        """
+        if not has_inner_zero(self.semiring, self.x.dtype) or is_device_array(self.x):
+            return None
+        arrays = {"As": self.A, "x": self.x} | ({} if self.weights is None else {"weights": self.weights})
+        scans = scan_operands(self.semiring, True, **arrays)
+        sizes = [scanned_magnitude(scan) for scan in scans]
+        greatest = sizes[1] + self.steps * (sizes[0] + sum(sizes[2:]))
+        dtype: np.dtype[Any] | None = self.x.dtype
+        while dtype is not None and greatest >= limits_of(dtype).half:
+            dtype = next_wider_integer(dtype)
+        return None if dtype is None else _InnerIntegers(dtype, all(scan.nonnegative for scan in scans))
+
+    @cached_property
+    def _inner_weights(self) -> Any:
+        """The weights as the kernels read them, with adjacent entries in a line."""
+        weights = self.weights
+        if weights is not None and self._integers is not None:
+            return encode(weights, self.semiring, self._integers.dtype)
+        return weights if weights is None or weights.strides[-1] == weights.itemsize else weights.copy()
+
+    def _sums_fit(self) -> bool:
+        """Return whether all sums of the magnitudes of terms fit the integer dtype, in a walk by float64."""
+        weights = None if self.weights is None else magnitudes(self.weights)
+        chain = replace(self, A=magnitudes(self.A), x=magnitudes(self.x), weights=weights)
+        greatest, x = 0.0, chain.start
+        limit = limits_of(self.x.dtype).max * (1 - self.steps * (self.x.shape[-1] + 2) * 2.0**-52)
+        for start in range(0, self.steps, _STATES):
+            run = range(start, min(self.steps, start + _STATES))
+            states = np.empty((*self.batch, len(run), x.shape[-1]))
+            with np.errstate(over="ignore", invalid="ignore"), pause_recording():
+                x = chain.walk(x, run, states)
+            greatest = max(greatest, float(states.max(initial=0)))
+            if not greatest <= limit:
+                return False
+        return True
 
     # -------------------------------------------------------------------------------------------------- side by side
 
     @cached_property
     def _uses_prefix_products(self) -> bool:
         """Whether the matrices of all steps are so small that more products in fewer calls are faster."""
+        if self.walker is not None:
+            return False
         n, is_on_device = self.x.shape[-1], is_device_array(self.x)
         pairs = prod(self._shape[:-3]) * n**3
         small, narrow = (_MAX_PAIRS_ON_DEVICE, _MAX_ROWS_ON_DEVICE) if is_on_device else (_MAX_PAIRS, _MAX_ROWS)
@@ -263,7 +365,7 @@ class Chain:
 
     def final_state(self) -> Any:
         """Return the state after the last step, (..., n)."""
-        if self.steps and (self._uses_prefix_products or self._is_plain_product):
+        if self.steps and (self._uses_prefix_products or (self._is_plain_product and self.walker is None)):
             product = self._join(self._step_matrices())
             return (
                 product[..., 0, :, :]
@@ -274,11 +376,14 @@ class Chain:
 
     def best_path(self) -> tuple[Array, Array]:
         """Return the last state, and for each of its entries the states (..., steps, n) before the steps."""
-        xp, x = array_namespace(self.x), self.start
-        W = new_array(xp, (*self.batch, self.steps, x.shape[-1]), np.dtype(np.int32))
-        for t in range(self.steps):
-            y, W[..., t, :] = self.multiply_with_witness(x, t)
-            x = self.next_state(t, x, y)
+        xp = array_namespace(self.x)
+        W = new_array(xp, (*self.batch, self.steps, self.x.shape[-1]), np.dtype(np.int32))
+        x = self.walk(self.start, range(self.steps), None, None, W) if self.steps else self.start.copy()
+        none = xp.equal(x, self.semiring.zero_for(x.dtype))
+        if self.walker is not None:
+            lengths = self.flatten_batch(self.lengths, 0)
+            self.walker.kernels.trace(self.flatten_batch(W, 2), ~self.flatten_batch(none, 1), lengths)
+            return x, W
         states = xp.broadcast_to(xp.arange(x.shape[-1], dtype=np.int32), x.shape)
         for t in reversed(range(self.steps)):
             going = self.active_rows(t)
@@ -286,7 +391,6 @@ class Chain:
             before = xp.where(states < 0, states, before)
             W[..., t, :] = before if going is None else xp.where(going, before, -1)
             states = before if going is None else xp.where(going, before, states)
-        none = xp.equal(x, self.semiring.zero_for(x.dtype))
         xp.copyto(W, -1, where=none[..., None, :])
         return x, W
 

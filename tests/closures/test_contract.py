@@ -95,7 +95,7 @@ def closing(backend):
 #: Operations of groups that a backend lacks, though it provides the group.
 LACKS = {
     "cpu": {"can_close", "close", "find_tree"},
-    "reference": {"find_tree", "search_table", "search_near"},
+    "reference": {"find_tree", "search_table", "search_near", "can_pull", "pull"},
     "cuda": {
         *("multiply_upper", "propagates_nan", "gaining_rows", "survey_gaining", "close_gaining"),
         *("search_table", "search_near"),
@@ -137,12 +137,12 @@ def test_a_backend_has_what_it_declares(backend):
 
 
 def test_which_groups_are_declared():
-    """The fallback declares paths and sparse products. Only the CPU declares sequences, only the GPU streams, passes
-    and graphs."""
+    """The fallback declares paths, sequences and sparse products. Only the GPU declares streams, passes and graphs, and
+    no sequences."""
     both = {"products", "closures", "paths"}
     assert {backend.name: set(declared_groups(backend)) for backend in every_backend()} == {
         "cpu": both | {"sequences", "sparse"},
-        "reference": {"paths", "sparse"},
+        "reference": {"paths", "sequences", "sparse"},
         "cuda": both | {"streams", "passes", "graphs"},
     }
     hints = typing.get_type_hints(Capabilities, {**vars(contract), "Tolerance": object})
@@ -320,7 +320,7 @@ def test_steps_by_one_matrix_are_products(dtype, sparse, rng):
     B = rng.normal(size=(n, n)).astype(dtype)
     if sparse:
         B[rng.random(B.shape) < 0.95] = -np.inf
-    prepared = kernels.prepare(plan, B)
+    prepared = kernels.prepare(plan, B[None, None], np.zeros(5, int))
     for m in (5, 40):
         x, w = (rng.normal(size=shape).astype(dtype) for shape in ((m, n), (steps, m, n)))
         x[rng.random(x.shape) < 0.3], lengths = -np.inf, rng.integers(0, steps + 1, m)
@@ -334,7 +334,6 @@ def test_steps_by_one_matrix_are_products(dtype, sparse, rng):
         np.testing.assert_array_equal(found, np.array(expected[1:]).swapaxes(0, 1))
         np.testing.assert_array_equal(last, expected[-1])
     assert kernels.can_pull(plan, n) == (dtype == "float32")
-    assert kernels.prepare(make_plan(CATALOGUE["min_plus"], dtype), B) is None
 
 
 @pytest.mark.parametrize("backend", [get_backend("cpu")], ids=lambda backend: backend.name)
@@ -553,6 +552,43 @@ def test_witnesses(backend, name, dtype, rng):
         )
         np.testing.assert_array_equal(to_caller_form(result, name), np.where(better, product, C))
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(("name", "dtype"), quick(is_common, SELECTIVE))
+def test_steps_and_best_paths(backend, name, dtype, rng):
+    engine, kernels = bind(backend, name, dtype), backend.capabilities.sequences
+    if kernels is None:
+        pytest.skip(f"{backend.name} has no kernels of sequences")
+    groups, lengths, mul = np.array([0, 0, 0, 0, 0, 1]), np.array([3, 3, 2, 0, 3, 1]), oracles.ORACLES[name].mul
+    none = oracles.zero(name, dtype)
+    for n, matrices in ((1, 1), (5, 3), (20, 1), (33, 3), (130, 3)):
+        A, x, w = (entries(rng, name, dtype, shape, tame=True) for shape in ((2, matrices, n, n), (6, n), (6, 3, n)))
+        state, expected = x, np.empty((6, 3, n), dtype)
+        before, traced = np.empty((2, 6, 3, n), int)
+        for t in range(3):
+            M, going = A[groups, t % matrices], (lengths > t)[:, None]
+            y = np.stack([oracles.product(x[None], B, name)[0] for x, B in zip(state, M, strict=True)])
+            K = np.stack([oracles.witness(x[None], B, name)[0] for x, B in zip(state, M, strict=True)])
+            with np.errstate(all="ignore"):
+                weighed = np.where((y == none) | (w[:, t] == none), none, mul(y, w[:, t])).astype(dtype)
+            state, before[:, t] = np.where(going, weighed, state), np.where(going, K, -1)
+            expected[:, t] = state
+        found, W = np.empty_like(expected), np.empty(before.shape, np.int32)
+        inner = [to_kernel_form(X, name) for X in (A, x, w)]
+        prepared = kernels.prepare(engine.plan, inner[0], groups)
+        for witness in (None, W):
+            last = inner[1].copy()
+            kernels.walk(engine.plan, prepared, last, Steps(3, inner[2], lengths, found, witness=witness))
+            np.testing.assert_array_equal(to_caller_form(found, name), expected)
+            np.testing.assert_array_equal(to_caller_form(last, name), state)
+        np.testing.assert_array_equal(W, before)
+        for i, j in itertools.product(range(6), range(n)):
+            k = j if state[i, j] != none else -1
+            for t in reversed(range(3)):
+                k = k if k < 0 or t >= lengths[i] else before[i, t, k]
+                traced[i, t, j] = -1 if t >= lengths[i] else k
+        kernels.trace(W, state != none, lengths)
+        np.testing.assert_array_equal(W, traced)
 
 
 # ------------------------------------------------------------------------------------------------- closures of a block

@@ -61,6 +61,7 @@ def _long_calls():
         "product on one thread": lambda: sr.matmul(A, A, threads=1),
         "witness": lambda: sr.matmul(A, A, return_witness=True),
         "log_plus": lambda: sr.matmul(A, A, "log_plus"),
+        "sequence": lambda: sr.multi_dot(A[:300, :300], A[0, :300], "max_plus", steps=10**7),
         "power": lambda: sr.power(A, 9),
         "closure": lambda: sr.closure(A),
         "paths": lambda: sr.shortest_paths(A[:6000, :6000]),

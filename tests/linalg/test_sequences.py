@@ -29,12 +29,15 @@ def stepwise(A, x, name, weights=None, lengths=None, steps=None):
     return np.array(states).reshape(steps, *batch, x.shape[-1])
 
 
-def both_ways(monkeypatch, function):
-    """Return the results of steps one after the other, and of neighbours multiplied side by side."""
-    monkeypatch.setattr(sequences, "_MIN_STEPS", 10**9)
+def every_way(monkeypatch, function):
+    """Return the results of compiled sequences, of a product for each step, and of neighbours multiplied side by
+    side, as on a device without kernels of sequences."""
     yield function()
-    monkeypatch.setattr(sequences, "_MIN_STEPS", 1)
-    yield function()
+    with monkeypatch.context() as patch:
+        patch.setattr(sequences.Chain, "walker", None)
+        for steps in (10**9, 1):
+            patch.setattr(sequences, "_MIN_STEPS", steps)
+            yield function()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -47,9 +50,9 @@ def test_states_are_those_of_one_step_after_the_other(name, steps, batch, n, rng
         lengths = rng.integers(0, steps + 1, batch)
         for given in ({"weights": w}, {"weights": w, "lengths": lengths}, {"steps": steps}):
             expected = stepwise(A, x, name, **given)
-            for found in both_ways(monkeypatch, lambda: sr.scan(A, x, name, **given)):  # noqa: B023
+            for found in every_way(monkeypatch, lambda: sr.scan(A, x, name, **given)):  # noqa: B023
                 np.testing.assert_allclose(found, expected, rtol=1e-12)
-            for found in both_ways(monkeypatch, lambda: sr.multi_dot(A, x, name, **given)):  # noqa: B023
+            for found in every_way(monkeypatch, lambda: sr.multi_dot(A, x, name, **given)):  # noqa: B023
                 np.testing.assert_allclose(found, expected[-1], rtol=1e-12)
 
 
@@ -60,11 +63,11 @@ def test_without_a_vector_matrices_are_multiplied(name, rng, monkeypatch):
     prefixes = [A[0]]
     for M in A[1:]:
         prefixes.append(np.stack([sr.matmul(*pair, name) for pair in zip(prefixes[-1], M, strict=True)]))
-    for found in both_ways(monkeypatch, lambda: (sr.scan(A, None, name), sr.multi_dot(A, None, name))):
+    for found in every_way(monkeypatch, lambda: (sr.scan(A, None, name), sr.multi_dot(A, None, name))):
         np.testing.assert_allclose(found[0], prefixes, rtol=1e-12)
         np.testing.assert_allclose(found[1], prefixes[-1], rtol=1e-12)
     lengths = np.array([0, 5])
-    for found in both_ways(monkeypatch, lambda: sr.multi_dot(A, None, name, lengths=lengths)):
+    for found in every_way(monkeypatch, lambda: sr.multi_dot(A, None, name, lengths=lengths)):
         np.testing.assert_allclose(found, [one, prefixes[4][1]], rtol=1e-12)
     np.testing.assert_allclose(sr.multi_dot(A[0, 0], None, name, steps=3), sr.power(A[0, 0], 3, name), rtol=1e-12)
     np.testing.assert_array_equal(sr.multi_dot(A[:0, 0], None, name), one)
@@ -133,6 +136,7 @@ def test_integers_keep_no_path(dtype, rng):
 
 def test_rows_that_share_a_matrix_are_one_product(monkeypatch, rng):
     shapes = []
+    monkeypatch.setattr(sequences.Chain, "walker", None)
     monkeypatch.setattr(sequences, "matmul", lambda A, B, *rest, **more: shapes.append(A.shape) or sr.matmul(A, B))
     A, w = rng.random((20, 20)), rng.random((3, 4, 2, 20))
     sr.scan(A, rng.random((4, 2, 20)), "min_plus", weights=w)

@@ -37,7 +37,7 @@ from semiring.kernels.contract import (
 )
 from semiring.kernels.cpu import bit_matrices, dijkstra_loops, sparse_loops
 from semiring.kernels.cpu.kernels import copy_matrix, kernels_for
-from semiring.kernels.cpu.product import log_products, log_vectors, log_walks
+from semiring.kernels.cpu.product import log_products, log_vectors, log_walks, row_walks
 from semiring.kernels.cpu.product.macro_kernel import FULL
 from semiring.kernels.machines import cpu_speed
 from semiring.kernels.spans import record_kernels
@@ -46,6 +46,7 @@ from semiring.progress import in_parts
 
 _DTYPES = frozenset("fdhilqB?")
 _STACKED_PAIRS = 1 << 18  # pairs: for a larger product of a stack, the cost of a call is negligible
+_TILE_ROWS = 8  # rows of a batch with one matrix, from which on tiles compute large steps faster
 _STACK_ROWS = 160  # rows from which on the cost of a call for each matrix is negligible
 _STACK_ROWS_OF_BOOL = 63  # rows from which on truth values are closed faster as packed bits
 _STRIP = 256  # columns of a triangle of log_plus that are multiplied together
@@ -116,12 +117,29 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels, S
         """Return whether products of these sizes show every NaN and ∞ of their operands: see `log_vectors`."""
         return log_vectors.can_multiply(plan, m, k, n)
 
-    def prepare(self, plan: KernelPlan, B: Array) -> Any:
-        """Return the preparation of B (n, n) for many steps, or None if it saves nothing."""
-        return log_walks.PreparedMatrix(plan, B) if log_products.can_multiply(plan, B.shape[0]) else None
+    def prepare(self, plan: KernelPlan, A: Array | CompressedRows, groups: Array) -> Any:
+        """Return the preparation of A for the steps of a batch.
+
+        It is None if the products of steps are so large that threads should share them, or tiles compute them faster.
+        """
+        if isinstance(A, CompressedRows):
+            return row_walks.SparseMatrix(plan, A) if row_walks.pays_for_slots(plan, A) else None
+        n, pairs = A.shape[-1], groups.size * A.shape[-1] ** 2
+        if log_products.can_multiply(plan, n):
+            return log_walks.PreparedMatrix(plan, A[0, 0]) if A.shape[:2] == (1, 1) and groups.size > 1 else None
+        shares_matrix = groups.size >= _TILE_ROWS * A.shape[0]
+        if n * n >= cpu_speed().parallel_pairs or (shares_matrix and pairs >= _STACKED_PAIRS):
+            return None
+        return row_walks.DenseMatrices(plan, A, groups)
 
     def walk(self, plan: KernelPlan, preparation: Any, x: Array, steps: Steps) -> None:
-        log_walks.walk(self, plan, preparation, x, steps)
+        if isinstance(preparation, log_walks.PreparedMatrix):
+            log_walks.walk(self, plan, preparation, x, steps)
+        else:
+            row_walks.walk(plan, preparation, x, steps)
+
+    def trace(self, W: Array, is_reached: Array, lengths: Array | None) -> None:
+        row_walks.trace(W, is_reached, lengths)
 
     def can_pull(self, plan: KernelPlan, n: int) -> bool:
         """Return whether gradients are computed: for log_plus in float32."""
