@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from semiring import algebra as algebra
     from semiring import blas as blas
+    from semiring import centrality as centrality
     from semiring import compat as compat
     from semiring import data as data
     from semiring import errors as errors
@@ -93,7 +94,7 @@ _NAMES_BY_MODULE = {
 _MODULES_BY_NAME = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names}
 
 # They are not in __all__: `from semiring import *` would load them all.
-_MODULES = ("blas", "compat", "data", "extend", "jax", "mpi", "plot", "spectral", "testing", "torch")
+_MODULES = ("blas", "centrality", "compat", "data", "extend", "jax", "mpi", "plot", "spectral", "testing", "torch")
 _UNLISTED_MODULES = ("algebra", "errors")
 #: Packages that are no attributes before another call loads them, and what to read in their place.
 _INTERNAL = {

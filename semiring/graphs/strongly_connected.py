@@ -46,6 +46,7 @@ __all__ = [
     "has_kernels",
     "join_components",
     "permute",
+    "rank_vertices",
     "reachable_fraction",
     "run_strips",
     "strong_components",
@@ -53,6 +54,7 @@ __all__ = [
     "strong_components_of_sparse",
     "strong_components_of_words",
     "transpose_bits",
+    "walk_cycle",
 ]
 
 _FRONTIER = 32  # rows in a round of the breadth-first search
@@ -206,6 +208,39 @@ def strong_components_of_lists(starts: Array, heads: Array) -> Components:
     from semiring.kernels.graphs.component_search import components_of_lists
 
     return _group_vertices(*components_of_lists(starts, heads))
+
+
+def walk_cycle(vertex: int, starts: Array, heads: Array, parts: Components) -> list[int]:
+    """Return a cycle in the strong component of a vertex, from which an edge leads to this component."""
+    component = np.empty(len(parts.order), np.int64)
+    component[parts.order] = np.repeat(np.arange(len(parts)), parts.sizes)
+    path, seen = [vertex], {vertex: 0}
+    while True:
+        out = heads[starts[path[-1]] : starts[path[-1] + 1]]
+        following = int(out[component[out] == component[vertex]][0])
+        if following in seen:
+            return path[seen[following] :]
+        seen[following] = len(path)
+        path.append(following)
+
+
+def rank_vertices(n: int, tails: Array, heads: Array) -> tuple[np.ndarray[Any, Any], list[int]]:
+    """Return a rank of each vertex (n,) int32 that rises along every edge, or a cycle.
+
+    ``tails`` and ``heads`` (m,) are the ends of the edges, which are no loops. The other result is empty.
+    """
+    from semiring.kernels.cpu.elimination import elimination_trees
+
+    starts, order = elimination_trees.compress_rows(n, tails, heads)
+    heads = heads[order]
+    heads_first = elimination_trees.topological_order(starts, heads)
+    ranks = np.empty(heads_first.size, np.int32)
+    if ranks.size == n:
+        ranks[heads_first[::-1]] = np.arange(n, dtype=np.int32)
+        return ranks, []
+    parts = strong_components_of_lists(starts, heads)
+    vertex = int(parts.order[parts.bounds[:-1][parts.sizes > 1]].min())
+    return ranks[:0], walk_cycle(vertex, starts, heads, parts)
 
 
 def reachable_fraction(components: Components, starts: Array, heads: Array) -> float:

@@ -689,13 +689,40 @@ class SparseKernels(Protocol):
         ...
 
 
+def dependency_block(size: int) -> int:
+    """Return how many sources of a graph with n + m = ``size`` vertices and edges have one sum of dependencies."""
+    return max(1, min(16, (1 << 20) // max(1, size)))
+
+
+class CentralityKernels(Protocol):
+    """Sums over all shortest paths of a sparse graph in min-plus.
+
+    A sparse graph is a tuple: starts (n + 1,) int64, heads (m,) int32, weights (m,) and ranks (n,) int32. The weights
+    are at least 0, without parallel edges, or empty (0,) if every edge counts 1. Where edges between different vertices
+    weigh 0, they lead from lower to higher ranks. Otherwise the ranks are empty. Loops are on no shortest path.
+    """
+
+    def add_dependencies(
+        self, plan: KernelPlan, graph: Any, sources: Any, has_endpoints: bool, vertex_sums: Any, edge_sums: Any
+    ) -> None:
+        """Add the dependencies of all sources on the vertices and the edges to their sums.
+
+        The dependency of a source s on v is the sum over all t of the share of the shortest paths from s to t that pass
+        through v; v ≠ s, t unless ``has_endpoints``, and t ≠ s. The dependency on an edge is the sum of the shares that
+        use it. ``vertex_sums`` (n,) and ``edge_sums`` (m,) are float64; edge_sums of shape (0,) were not requested.
+        Blocks of `dependency_block` sources are added up alone, and then in order.
+        """
+        ...
+
+
 @dataclass(frozen=True)
 class Capabilities:
     """The groups of operations that a backend provides beyond the contract; None: the backend lacks the group.
 
     A backend derives from the protocol of each group that it provides, and `from_backend` returns the groups. An
     operation that the docstring of its group names as optional has a default there. `provides` returns whether a
-    backend overrides this default. `semiring.kernels.reference` provides ``paths``, ``sequences`` and ``sparse``.
+    backend overrides this default. `semiring.kernels.reference` provides ``paths``, ``sequences``, ``sparse`` and
+    ``centrality``.
     """
 
     products: ProductKernels | None = None
@@ -706,6 +733,7 @@ class Capabilities:
     paths: PathKernels | None = None
     sequences: SequenceKernels | None = None
     sparse: SparseKernels | None = None
+    centrality: CentralityKernels | None = None
 
     @classmethod
     def from_backend(cls, backend: Any) -> Capabilities:
@@ -727,6 +755,7 @@ GROUPS: dict[str, type] = {
     "paths": PathKernels,
     "sequences": SequenceKernels,
     "sparse": SparseKernels,
+    "centrality": CentralityKernels,
 }
 
 #: The default of each operation beyond `Backend`, by its name.

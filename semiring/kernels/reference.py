@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,14 @@ from semiring.errors import no_star
 from semiring.kernels.contract import (
     Array,
     Capabilities,
+    CentralityKernels,
     CompressedRows,
     KernelPlan,
     PathKernels,
     SequenceKernels,
     SparseKernels,
     Steps,
+    dependency_block,
 )
 from semiring.kernels.nearest_trees import reference_predecessors
 from semiring.kernels.spans import record_kernels
@@ -68,7 +71,7 @@ def _pack_into(words: Array, values: Array) -> None:
 
 
 @record_kernels
-class ReferenceBackend(PathKernels, SequenceKernels, SparseKernels):
+class ReferenceBackend(PathKernels, SequenceKernels, SparseKernels, CentralityKernels):
     """The kernel contract in NumPy. Packed bits are unpacked for a computation and packed again."""
 
     name = "reference"
@@ -265,6 +268,18 @@ class ReferenceBackend(PathKernels, SequenceKernels, SparseKernels):
                 else:
                     W[i, t] = states = np.where(states < 0, -1, W[i, t, states])
 
+    def add_dependencies(
+        self, plan: KernelPlan, graph: Any, sources: Array, has_endpoints: bool, vertex_sums: Array, edge_sums: Array
+    ) -> None:
+        """Add the dependencies by Brandes's algorithm, with counts of paths in integers of any size."""
+        block = dependency_block(graph[0].size + graph[1].size)
+        for start in range(0, sources.size, block):
+            sums = np.zeros_like(vertex_sums), np.zeros_like(edge_sums)
+            for source in sources[start : start + block].tolist():
+                _add_dependencies_of(graph, source, has_endpoints, *sums)
+            vertex_sums += sums[0]
+            edge_sums += sums[1]
+
     def _add_term(
         self, plan: KernelPlan, values: Array, witness: Array | None, place: Any, a: Any, b: Any, k: int
     ) -> None:
@@ -308,6 +323,41 @@ def _walk(tree: Array, source: int, vertex: int) -> list[int] | None:
             return None
         path.append(before)
     return path[::-1]
+
+
+def _add_dependencies_of(graph: Any, source: int, has_endpoints: bool, vertex_sums: Array, edge_sums: Array) -> None:
+    """Add the dependencies of one source."""
+    starts, heads, weights, ranks = (array.tolist() for array in graph)
+    weights = weights or [1] * len(heads)
+    distances, queue = {source: 0}, [(0, 0, source)]
+    order: dict[int, int] = {}
+    while queue:
+        distance, _, v = heappop(queue)
+        if v in order:
+            continue
+        order[v] = len(order)
+        for e in range(starts[v], starts[v + 1]):
+            u, length = heads[e], distance + weights[e]
+            if u not in distances or length < distances[u]:
+                distances[u] = length
+                heappush(queue, (length, ranks[u] if ranks else 0, u))
+    counts: dict[int, int] = {**dict.fromkeys(order, 0), source: 1}
+    tight: list[tuple[int, int, int]] = []
+    for v in order:
+        for e in range(starts[v], starts[v + 1]):
+            if distances[v] + weights[e] == distances[heads[e]] and order[heads[e]] > order[v]:
+                counts[heads[e]] += counts[v]
+                tight.append((v, e, heads[e]))
+    dependencies = dict.fromkeys(order, 0.0)
+    for v, e, u in reversed(tight):
+        share = counts[v] / counts[u] * (1 + dependencies[u])
+        dependencies[v] += share
+        if edge_sums.size:
+            edge_sums[e] += share
+    for v, dependency in dependencies.items():
+        if v != source:
+            vertex_sums[v] += dependency + has_endpoints
+    vertex_sums[source] += (len(order) - 1) * has_endpoints
 
 
 def _row_numbers(rows: CompressedRows) -> Array:

@@ -25,7 +25,7 @@ KINDS: dict[str, str] = {
     **dict.fromkeys(("find_pattern", "multiply_pattern", "multiply_masked", "multiply_mixed"), "product"),
     **dict.fromkeys(("close_block", "close", "close_stack", "close_as", "survey_gaining", "close_gaining"), "closing"),
     **dict.fromkeys(("find_predecessors", "find_tree"), "predecessors"),
-    **dict.fromkeys(("search_table", "search_near"), "search"),
+    **dict.fromkeys(("search_table", "search_near", "add_dependencies"), "search"),
     "replay": "replay",
 }
 del KINDS["has_bit_kernels"]

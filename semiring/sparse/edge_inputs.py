@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from semiring.arrays.zero_conventions import warn_of_other_zeros
 from semiring.errors import DomainError, DTypeError, TooLargeError, square_error
 from semiring.graphs.strongly_connected import has_compiled_loops
 from semiring.io.inputs import DEFAULT_READING, Reading, convert_input, list_edges, open_graph
-from semiring.io.network import symmetrize, weighted_edges
+from semiring.io.network import is_directed, symmetrize, weighted_edges
 from semiring.kernels.cpu.elimination import elimination_trees
 from semiring.sparse.symbolic_factor import Pattern
 
@@ -41,6 +41,7 @@ class SparseEntries:
     values: Array  # in the order of the pattern, in the caller's dtype
     names: tuple[Hashable, ...] | None
     scan: Scan  # the result of a scan of the values
+    directed: bool = True  # False if the caller's graph, or the call, takes each edge in both directions
 
     @property
     def closure_only_reason(self) -> str:
@@ -71,28 +72,31 @@ def edges_of(
     Raises `ShapeError`, `DTypeError`, `DeviceError` for an array on a GPU, and `DomainError` for an entry that is NaN
     or outside the domain, or an edge of unbounded gain.
     """
-    names = None
+    names, directed = None, reading.directed is not False
     A, reading = open_graph(A, semiring, reading, sparse=True)
     if may_name_vertices(A) or reading.columns is not None:
         edges = list_edges(A, reading)
         if edges is not None:
-            rows, columns, values = weighted_edges(edges, semiring, dtype, directed=reading.directed is not False)
-            return _read_lists(edges.size, rows, columns, values, semiring, edges.names)
+            rows, columns, values = weighted_edges(edges, semiring, dtype, directed=directed)
+            found = _read_lists(edges.size, rows, columns, values, semiring, edges.names)
+            return replace(found, directed=directed and edges.directed)
         labelled_matrix = convert_input(A, semiring, reading)
-        A, names = labelled_matrix.matrix, labelled_matrix.names
+        A, names, network = labelled_matrix.matrix, labelled_matrix.names, labelled_matrix.network
+        directed = directed and (network is None or is_directed(network))
     else:
         require_square(A)
     A = A.unpack() if isinstance(A, BitMatrix) else as_host_operand(A)
     both = names is None and reading.directed is False
     if is_sparse(A):
-        return _read_sparse(A, semiring, dtype, names, both)
+        return replace(_read_sparse(A, semiring, dtype, names, both), directed=directed)
     dense = as_matrix(A, semiring, dtype, square=True)
     if check:
         warn_of_other_zeros(dense, semiring)
     if both:
         dense = symmetrize(dense, semiring)
     rows, columns = np.nonzero(dense != semiring.zero_for(dense.dtype))
-    return check_values(_make_pattern(len(dense), rows, columns), dense[rows, columns], semiring, names)
+    pattern = _make_pattern(len(dense), rows, columns)
+    return replace(check_values(pattern, dense[rows, columns], semiring, names), directed=directed)
 
 
 def _make_pattern(n: int, rows: Array, columns: Array) -> Pattern:

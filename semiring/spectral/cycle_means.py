@@ -27,7 +27,7 @@ from semiring.arrays.operands import as_host_operand
 from semiring.arrays.sparse import is_sparse
 from semiring.arrays.zero_conventions import warn_of_other_zeros
 from semiring.errors import AlgebraError, DomainError, IntegerOverflowError, ShapeError, cycle_text
-from semiring.graphs.strongly_connected import Components, strong_components_of_lists
+from semiring.graphs.strongly_connected import Components, strong_components_of_lists, walk_cycle
 from semiring.io.inputs import Reading, open_graph
 from semiring.io.network import semiring_of
 from semiring.kernels.cpu.elimination import elimination_trees
@@ -290,23 +290,9 @@ def _read_times(T: Any, edges: SparseEntries) -> Array:
         large = parts.order[parts.bounds[:-1][parts.sizes > 1]]
         if loops.size or large.size:
             vertex = int(loops[0] if loops.size else large[0])
-            cycle = _walk_cycle(vertex, starts, heads, parts)
+            cycle = walk_cycle(vertex, starts, heads, parts)
             raise DomainError(f"the cycle {cycle_text(_named(cycle, edges))} takes no time, so it has no ratio")
     return times
-
-
-def _walk_cycle(vertex: int, starts: Array, heads: Array, parts: Components) -> list[int]:
-    """Return a cycle in the strong component of a vertex."""
-    component = np.empty(len(parts.order), np.int64)
-    component[parts.order] = np.repeat(np.arange(len(parts)), parts.sizes)
-    path, seen = [vertex], {vertex: 0}
-    while True:
-        out = heads[starts[path[-1]] : starts[path[-1] + 1]]
-        following = int(out[component[out] == component[vertex]][0])
-        if following in seen:
-            return path[seen[following] :]
-        seen[following] = len(path)
-        path.append(following)
 
 
 def _named(cycle: Sequence[int], edges: SparseEntries) -> list[Hashable]:
@@ -553,4 +539,4 @@ def _cycle_above(pattern: Any, values: Array, level: Any) -> list[int] | None:
         return [int(loops[0])]
     parts = strong_components_of_lists(starts, heads)
     large = parts.order[parts.bounds[:-1][parts.sizes > 1]]
-    return _walk_cycle(int(large.min()), starts, heads, parts) if large.size else None
+    return walk_cycle(int(large.min()), starts, heads, parts) if large.size else None

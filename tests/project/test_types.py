@@ -117,7 +117,7 @@ def test_no_function_that_computes_is_missing():
 
 
 def test_only_public_names_are_listed():
-    modules = {"blas", "compat", "data", "extend", "jax", "mpi", "plot", "spectral", "testing", "torch"}
+    modules = {"blas", "centrality", "compat", "data", "extend", "jax", "mpi", "plot", "spectral", "testing", "torch"}
     assert set(dir(sr)) - set(sr.__all__) - set(errors.__all__) <= modules
     assert set(sr.__all__) <= set(dir(sr))
     for name in ("Any", "TYPE_CHECKING", "scatter", "entries", "import_module"):

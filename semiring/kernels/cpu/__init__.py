@@ -8,7 +8,8 @@ From the bottom up:
 * `elimination` has the loops of sparse elimination.
 * `bits` has products and closures of truth values packed into words.
 * `sparse_loops` has the products of sparse matrices.
-* `predecessors` has the search for predecessors, and `dijkstra` Dijkstra's algorithm.
+* `predecessors` has the search for predecessors, `dijkstra` Dijkstra's algorithm, and `dependency_loops` sums over
+  all shortest paths.
 * `threads` has the pool of threads and the team of native threads.
 * `kernels` holds the kernels of one definition.
 """
@@ -26,6 +27,7 @@ from semiring.errors import AlgebraError
 from semiring.kernels.contract import (
     Array,
     Capabilities,
+    CentralityKernels,
     ClosureKernels,
     CompressedRows,
     KernelPlan,
@@ -35,7 +37,7 @@ from semiring.kernels.contract import (
     SparseKernels,
     Steps,
 )
-from semiring.kernels.cpu import bit_matrices, dijkstra_loops, sparse_loops
+from semiring.kernels.cpu import bit_matrices, dependency_loops, dijkstra_loops, sparse_loops
 from semiring.kernels.cpu.kernels import copy_matrix, kernels_for
 from semiring.kernels.cpu.product import log_products, log_vectors, log_walks, row_walks
 from semiring.kernels.cpu.product.macro_kernel import FULL
@@ -56,7 +58,7 @@ _NO_MARKS = np.empty((0, 0), np.int32)
 
 
 @record_kernels
-class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels, SparseKernels):
+class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels, SparseKernels, CentralityKernels):
     """The kernel contract, which documents the operations, on every dtype of the host, and on packed bits."""
 
     name = "cpu"
@@ -340,6 +342,11 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels, S
         witness: Array | None,
     ) -> None:
         sparse_loops.multiply_mixed(plan, C, A, B, witness)
+
+    def add_dependencies(
+        self, plan: KernelPlan, graph: Any, sources: Array, has_endpoints: bool, vertex_sums: Array, edge_sums: Array
+    ) -> None:
+        dependency_loops.add_dependencies(plan, graph, sources, has_endpoints, vertex_sums, edge_sums)
 
 
 def _report_divergence(plan: KernelPlan, pivot: int) -> None:

@@ -36,7 +36,7 @@ _NEW, _SETTLED = -1, -2
 
 
 @inner
-def _new_workspace(n, zero):
+def new_workspace(n, zero):
     """Return keys and vertices of the queue, places, the settled vertices in order, values, and predecessors."""
     order, before = np.empty(n, np.int32), np.empty(n, np.int32)
     return np.full(n + 4, zero), np.zeros(n + 4, np.int32), np.full(n, _NEW, np.int32), order, np.full(n, zero), before
@@ -64,15 +64,15 @@ def _sift_down(sr, keys, queue, place, size):
 
 
 @inner
-def _search(sr, starts, heads, weights, source, zero, one, limit, targets, target_count, workspace):
+def search(sr, starts, heads, weights, source, zero, one, limit, targets, target_count, workspace):
     """Settle the vertices no worse than the limit, until ``target_count`` of the ``targets`` are settled.
 
-    Return how many vertices are settled, and how many are still in the queue. Values and predecessors of unsettled
-    vertices are undefined.
+    Return how many vertices are settled, how many are still in the queue, and whether an edge offered a value that was
+    no better, but equal. Values and predecessors of unsettled vertices are undefined.
     """
     keys, queue, place, order, values, before = workspace
     keys[0], queue[0], place[source], values[source], before[source] = one, source, 0, one, NO_PREDECESSOR
-    size, settled = 1, 0
+    size, settled, has_ties = 1, 0, False
     while size and not better(sr, limit, keys[0]):
         key, v = keys[0], queue[0]
         size -= 1
@@ -89,6 +89,7 @@ def _search(sr, starts, heads, weights, source, zero, one, limit, targets, targe
             u = heads[e]
             value = times(sr, key, weights[e])
             if not better(sr, value, values[u]):
+                has_ties |= value == values[u]
                 continue
             slot = place[u]
             if slot == _SETTLED:
@@ -105,11 +106,11 @@ def _search(sr, starts, heads, weights, source, zero, one, limit, targets, targe
                 place[queue[slot]] = slot
                 slot = parent
             keys[slot], queue[slot], place[u] = value, u, slot
-    return settled, size
+    return settled, size, has_ties
 
 
 @inner
-def _reset_workspace(workspace, settled_count, size, zero):
+def reset_workspace(workspace, settled_count, size, zero):
     """Reset the workspace after a search, at a cost proportional to the vertices that the search reached."""
     keys, queue, place, order, values, _ = workspace
     for i in range(settled_count):
@@ -126,20 +127,22 @@ def _search_table(sr, starts, heads, weights, sources, targets, zero, one, out, 
     n) it is not requested.
     """
     n = starts.size - 1
-    work, is_target, target_count = _new_workspace(n, zero), np.zeros(n, np.bool_), 0
+    work, is_target, target_count = new_workspace(n, zero), np.zeros(n, np.bool_), 0
     _, _, place, order, values, before = work
     for t in targets:
         target_count += not is_target[t]
         is_target[t] = True
     for i in range(sources.size):
-        settled, size = _search(sr, starts, heads, weights, sources[i], zero, one, zero, is_target, target_count, work)
+        settled, size, _ = search(
+            sr, starts, heads, weights, sources[i], zero, one, zero, is_target, target_count, work
+        )
         for j in range(targets.size):
             out[i, j] = values[targets[j]] if place[targets[j]] == _SETTLED else zero
         if trees.shape[0]:
             trees[i, :] = NO_PREDECESSOR
             for j in range(settled):
                 trees[i, order[j]] = before[order[j]]
-        _reset_workspace(work, settled, size, zero)
+        reset_workspace(work, settled, size, zero)
 
 
 @kernel
@@ -149,14 +152,14 @@ def _search_near(sr, starts, heads, weights, sources, targets, zero, one, limit)
     The targets of a source are in the order in which they are settled, the best first.
     """
     n = starts.size - 1
-    work, target_count, count = _new_workspace(n, zero), 0, 0
+    work, target_count, count = new_workspace(n, zero), 0, 0
     order, values = work[3], work[4]
     for v in range(n):
         target_count += targets[v]
     counts = np.zeros(sources.size, np.int64)
     vertices, best = np.empty(1024, np.int32), np.full(1024, zero)
     for i in range(sources.size):
-        settled, size = _search(sr, starts, heads, weights, sources[i], zero, one, limit, targets, target_count, work)
+        settled, size, _ = search(sr, starts, heads, weights, sources[i], zero, one, limit, targets, target_count, work)
         if count + settled > vertices.size:
             more, further = np.empty(2 * (count + settled), np.int32), np.full(2 * (count + settled), zero)
             more[:count], further[:count] = vertices[:count], best[:count]
@@ -166,7 +169,7 @@ def _search_near(sr, starts, heads, weights, sources, targets, zero, one, limit)
                 vertices[count], best[count] = order[j], values[order[j]]
                 count += 1
                 counts[i] += 1
-        _reset_workspace(work, settled, size, zero)
+        reset_workspace(work, settled, size, zero)
     return counts, vertices[:count].copy(), best[:count].copy()
 
 

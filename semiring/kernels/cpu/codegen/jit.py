@@ -75,6 +75,7 @@ _PURPOSES = (
     ("direct_edges", "predecessors"),
     ("elimination", "sparse factorization"),
     ("dijkstra", "shortest-path searches"),
+    ("dependency_loops", "centrality"),
     ("graphs", "graph analysis"),
     ("sparse_loops", "sparse products"),
     ("bit_loops", "products of packed bits"),
