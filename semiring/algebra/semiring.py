@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property, lru_cache, wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeAlias
 
 import numpy as np
 
@@ -403,7 +403,7 @@ class Semiring:
         NumPy scalar
             0̄ as a scalar of ``dtype``: for min_plus ∞ in a float dtype, and the largest value of an integer dtype.
         """
-        return _evaluate_element(self.zero, as_dtype(dtype))
+        return _element_for(self, "zero", dtype if isinstance(dtype, np.dtype) else as_dtype(dtype))
 
     def one_for(self, dtype: Any) -> Any:
         """Return the element 1̄ in a dtype.
@@ -418,7 +418,7 @@ class Semiring:
         NumPy scalar
             1̄ as a scalar of ``dtype``.
         """
-        return _evaluate_element(self.one, as_dtype(dtype))
+        return _element_for(self, "one", dtype if isinstance(dtype, np.dtype) else as_dtype(dtype))
 
     # ------------------------------------------------------------------------------------------------- properties
 
@@ -661,7 +661,9 @@ def _sort_dtype_names(dtypes: Iterable[str]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=1024)
-def _evaluate_element(element: Expression, dtype: np.dtype[Any]) -> Any:
+def _element_for(semiring: Semiring, name: Literal["zero", "one"], dtype: np.dtype[Any]) -> Any:
+    """Return 0̄ or 1̄ in a dtype. The hash of a semiring is cached, that of an expression is not."""
+    element: Expression = getattr(semiring, name)
     if element.op == "const":
         return typed_constant(element.leaf, dtype)  # type: ignore[arg-type]  # a const's leaf is a Constant
     return dtype.type(element.evaluate({}, dtype))

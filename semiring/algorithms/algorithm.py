@@ -20,9 +20,19 @@ from semiring.kernels.engine import Engine
 from semiring.namespaces import Array
 
 if TYPE_CHECKING:
-    from semiring.closures.problem import Problem
+    from semiring.closures.problem import Facts, Problem
 
-__all__ = ["AUTO", "Algorithm", "Circumstances", "Method", "MethodOptions", "Storage", "bind_options", "check_backend"]
+__all__ = [
+    "AUTO",
+    "Algorithm",
+    "Circumstances",
+    "Method",
+    "MethodOptions",
+    "Storage",
+    "bind_options",
+    "check_backend",
+    "missing_needs",
+]
 
 AUTO = "auto"  # the name by which a caller leaves the choice of an algorithm to the library
 
@@ -46,6 +56,7 @@ class Circumstances(NamedTuple):
     on_device: bool  # whether the entries are in the memory of a GPU
     several: bool  # whether several GPUs compute together
     is_part: bool  # whether the matrix is a part of another problem
+    is_small: bool  # whether one compiled loop may close a matrix of this size
     is_large: bool  # whether the structure of a matrix of this size is analysed
     is_medium: bool  # whether stored edges of this number of vertices are analysed
     unanalysed: str  # why the structure cannot be analysed, whatever the size; "" if it can
@@ -70,6 +81,8 @@ class Algorithm:
         The numbers of axes of the operands that it closes: 2 for a matrix, 3 for a stack.
     closes_parts : bool
         Whether it may close a part of another problem.
+    below_zero_only : bool
+        Whether it closes only floats below 0, which are read under potentials.
     divides : bool
         Whether it only divides the problem into parts, because nothing else is correct. It stays a candidate when
         another method was named.
@@ -87,8 +100,6 @@ class Algorithm:
         Whether it closes the edges of a graph on the host, in min-plus and max-plus of floats.
     needs : tuple of str
         The operations of `Capabilities` that the backend must provide, by name.
-    recorded : bool
-        Whether its kernels depend on the plan and on n alone, so that a device may record and repeat them.
     options : mapping of str to collection
         The options of the method for ``method_options=``: for each name the values, a tuple or a range. `run` finds
         the caller's options in ``p.options.method_options``.
@@ -111,6 +122,7 @@ class Algorithm:
     forms: ClassVar[tuple[str, ...]] = ("elements", "bits", "sparse")
     axes: ClassVar[tuple[int, ...]] = (2,)
     closes_parts: ClassVar[bool] = False
+    below_zero_only: ClassVar[bool] = False
     divides: ClassVar[bool] = False
     is_encoded: ClassVar[bool] = True
     apart: bool = False
@@ -118,7 +130,6 @@ class Algorithm:
     gives_plus: ClassVar[bool] = False
     reports_parts: ClassVar[bool] = False
     reads_edges: ClassVar[bool] = False
-    recorded: bool = False
     needs: tuple[str, ...] = ()
     options: Mapping[str, Collection[Any]] = MappingProxyType({})
     fallbacks: ClassVar[dict[str, str]] = {}
@@ -150,6 +161,8 @@ class Algorithm:
             return "another method was named"
         if c.storage not in self.forms:
             return "truth values are packed" if c.storage == "bits" else "only of stored edges"
+        if ("cuda" if c.on_device or c.several else "cpu") not in self.devices:
+            return "it runs on the CPU" if c.on_device or c.several else "it runs on a GPU"
         if not self.structure:
             return None
         if c.unanalysed:
@@ -159,6 +172,21 @@ class Algorithm:
         if self.structure not in c.structure:
             return "disabled by structure="
         return None if c.is_large else "too few vertices: the structure of the graph is not analysed"
+
+    def supports(self, facts: Facts) -> bool:
+        """Return whether the algorithm closes the semiring on the dtype, whatever the entries.
+
+        Parameters
+        ----------
+        facts : Facts
+            The facts, of which only ``semiring``, ``dtype`` and what follows from them are read.
+
+        Returns
+        -------
+        bool
+            Whether it does. The error for a named method that does not prints `semirings` and `dtypes`.
+        """
+        return True
 
     def reason_against(self, p: Problem) -> str | None:
         """Return why the algorithm does not close the problem, or None. This is the only place that says so.
@@ -431,6 +459,11 @@ def bind_options(method: Method, options: MethodOptions) -> Method:
     return replace(method, close=partial(method.close, **dict(options)))
 
 
+def missing_needs(a: Algorithm, backend: Backend) -> list[str]:
+    """Return the operations that an algorithm needs and the backend lacks."""
+    return [name for name in a.needs if not backend.capabilities.provides(name)]
+
+
 def check_backend(a: Algorithm, backend: Backend, rivals: Callable[[str], list[str]]) -> None:
     """Raise `DeviceError` if an algorithm runs on another device, or the backend lacks an operation it needs.
 
@@ -443,6 +476,5 @@ def check_backend(a: Algorithm, backend: Backend, rivals: Callable[[str], list[s
             f"{a.name} runs on {needed_place}, and this matrix is closed {matrix_place}: pass "
             f"{option('device', a.devices[0])}, or use one of {', '.join(sorted(rivals(device)))}"
         )
-    lacks = [name for name in a.needs if not backend.capabilities.provides(name)]
-    if lacks:
+    if lacks := missing_needs(a, backend):
         raise missing_operations(a.name, lacks, backend)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.algorithm import AUTO, Algorithm, Circumstances
 from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
 from semiring.algorithms.schedule import schedule_for
-from semiring.algorithms.stars import divergence_error, may_diverge
+from semiring.algorithms.stars import divergence_error
 from semiring.arrays.operands import has_adjacent_elements
 from semiring.arrays.parts import to_host_array
 from semiring.arrays.scans import Scan
@@ -57,8 +57,6 @@ class Components(Algorithm):
 
     def reason_against(self, p: Problem) -> str | None:
         facts, graph = p.facts, p.facts.structure
-        if p.is_shifted:
-            return "each component needs potentials of its own"
         if facts.on_device and not _has_lanes(p):
             return "on a GPU, products of components are not faster"
         if graph.search is None:
@@ -94,15 +92,13 @@ class Components(Algorithm):
 class _DivisionBelowZero(Algorithm):
     """A division of a graph with floats below 0, whose parts are closed in the caller's weights."""
 
-    divides = gives_plus = True
+    below_zero_only = divides = gives_plus = True
+    serves: ClassVar[tuple[str, ...]] = ()  # the methods by a structure of the graph for which it stays a candidate
 
     def reason_by_options(self, c: Circumstances) -> str | None:
-        if c.is_structural and c.method != self.name:  # that method needs a structure of the whole graph
+        if c.is_structural and c.method not in self.serves:  # that method needs a structure of the whole graph
             return "another method was named"
         return super().reason_by_options(c)
-
-    def reason_against(self, p: Problem) -> str | None:
-        return None if p.is_shifted else "no floating-point weight is below 0"
 
     def prepare(self, p: Problem) -> Problem:
         return p.unshifted()
@@ -114,13 +110,12 @@ class ComponentsUnderPotentials(_DivisionBelowZero):
     Blocks above the diagonal are products of closed blocks, in the caller's weights.
     """
 
-    name = "components"
+    name = "components_under_potentials"
+    serves = (Components.name,)
     reports_parts = True
     apart = True
 
     def reason_against(self, p: Problem) -> str | None:
-        if (why := super().reason_against(p)) is not None:
-            return why
         return "one strong component" if p.facts.is_strongly_connected else None
 
     def least_cost(self, p: Problem) -> float:
@@ -153,8 +148,6 @@ class ExactPotentials(_DivisionBelowZero):
     closes_parts = True
 
     def reason_against(self, p: Problem) -> str | None:
-        if (why := super().reason_against(p)) is not None:
-            return why
         if not p.facts.is_strongly_connected:
             return "several strong components"
         return None if p.facts.needs_exact_potentials else "potentials in float64 round no weight away"
@@ -246,7 +239,7 @@ def _close_by_parts(
         pairs += (stop - start) ** 3
         closed[np.searchsorted(parts.bounds, start)] = True
     join(engine, D, parts, closed)
-    if may_diverge(engine.plan) and engine.plan.status.read() >= 0:
+    if engine.plan.may_diverge and engine.plan.status.read() >= 0:
         raise divergence_error(p.options.semiring, int(parts.order[engine.plan.status.diverged]))
     reorder(np.argsort(parts.order))
 

@@ -33,14 +33,13 @@ from semiring.arrays.entries import check_entries
 from semiring.arrays.scans import unbounded_error
 from semiring.arrays.sparse import stored_entries
 from semiring.errors import DomainError
-from semiring.graphs.strongly_connected import has_compiled_loops
 from semiring.kernels.engine import Engine, make_plan
 from semiring.namespaces import Array
 from semiring.thread_counts import get_threads
 from semiring.thread_counts import threads as thread_count
 
 if TYPE_CHECKING:
-    from semiring.closures.problem import Problem
+    from semiring.closures.problem import Facts, Problem
 
 __all__ = [
     "Johnson",
@@ -179,17 +178,23 @@ class Johnson(Algorithm):
     devices = ("cpu",)
     complexity = "O(n (m + n) log n) for m edges"
 
+    def supports(self, facts: Facts) -> bool:
+        return facts.is_tropical and facts.dtype in (np.float32, np.float64)  # narrower floats were converted
+
     def reason_by_options(self, c: Circumstances) -> str | None:
-        if c.on_device:
-            return "searches run on the CPU, and the matrix is on a GPU"
-        if c.axes == 2 and not c.is_part and (c.method == self.name or (c.storage == "sparse" and c.method == AUTO)):
+        on_host = not (c.on_device or c.several)
+        if (
+            on_host
+            and c.axes == 2
+            and not c.is_part
+            and (c.method == self.name or (c.storage == "sparse" and c.method == AUTO))
+        ):
             return None  # the caller's choice, or stored edges, which need no scan of a matrix
         return super().reason_by_options(c)
 
     def reason_against(self, p: Problem) -> str | None:
         facts, is_named, is_stored = p.facts, p.options.method == self.name, p.facts.storage == "sparse"
-        has_loops = facts.dtype.kind == "f" and has_compiled_loops(facts.dtype) and facts.semiring.supports(facts.dtype)
-        if not facts.is_tropical or not has_loops or facts.dtype == np.float16:
+        if not self.supports(facts):
             return "Dijkstra's algorithm needs weights of min_plus or max_plus in float32 or float64"
         if p.predecessors is not None:
             return "predecessors were requested"

@@ -6,8 +6,9 @@ does an entry point of an installed package::
     [project.entry-points."semiring.methods"]
     series = "package.module:series"
 
-The entry point is a function, or an `Algorithm`. It is imported when its name is first used. It cannot replace a method
-that is registered already.
+The entry point is a function, or an `Algorithm`. It is imported when its name is first used. So it does not compete
+with the algorithms of the library: equal calls would differ before and after. It cannot replace a method that is
+registered already.
 """
 
 from __future__ import annotations
@@ -76,6 +77,9 @@ _BUILT_IN: tuple[Algorithm, ...] = (
 _methods: dict[str, Algorithm] = {
     method.name: method for method in _BUILT_IN
 }  # registered and loaded methods are added
+
+
+_loaded: set[str] = set()  # the names of methods of entry points, which only callers choose
 
 
 class MethodNames(Collection[str]):
@@ -158,6 +162,7 @@ def unregister_method(name: str) -> None:
     if name not in _methods or any(method.name == name for method in _BUILT_IN):
         raise MethodError(f"{name!r} is not a registered closure method")
     del _methods[name]
+    _loaded.discard(name)
     notify()
 
 
@@ -213,7 +218,8 @@ def candidates_in_order(name: str, options: MethodOptions = ()) -> list[Algorith
 
     The named method comes first. `Algorithm.reason_by_options` excludes others.
     """
-    registered = [each for each in _methods.values() if not isinstance(each, Method) and each not in _BUILT_IN]
+    own = [each for name, each in _methods.items() if name not in _loaded and each not in _BUILT_IN]
+    registered = [each for each in own if not isinstance(each, Method)]
     named = [] if name == AUTO else [method_named(name, options)]
     return [*named, *(each for each in (*registered, *ALGORITHMS) if each not in named)]
 
@@ -302,5 +308,6 @@ def _load_method(name: str) -> Algorithm:
         loaded = _methods[name] = _make_method(name, entry.load(), {})
     except Exception as error:  # the code of another package may raise any exception
         raise MethodError(f"the closure method {name!r} cannot be loaded from {entry.value}: {error}") from error
+    _loaded.add(name)
     notify()
     return loaded

@@ -49,8 +49,6 @@ class Purdom(Algorithm):
     complexity = "n bits for each edge that no other path replaces"
 
     def reason_against(self, p: Problem) -> str | None:
-        if p.facts.uses_device:
-            return "it joins rows on a CPU, and a GPU multiplies blocks by triangular"
         return None if p.semiring.idempotent else "⊕ is not idempotent: it counts paths"
 
     def least_cost(self, p: Problem) -> float:

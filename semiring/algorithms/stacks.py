@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from semiring.algorithms.algorithm import AUTO, Algorithm, Circumstances
-from semiring.algorithms.potentials.small_matrices import SMALL
 from semiring.algorithms.predecessors import PredecessorSearch
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.stars import add_matrix_index
@@ -48,14 +47,16 @@ class SmallLoop(Algorithm):
     def reason_by_options(self, c: Circumstances) -> str | None:
         if c.on_device or c.several or c.method != AUTO:
             return "only of matrices in the memory of the host, by any method"
+        if not c.is_small or (c.structure and c.is_large):
+            return "too many vertices for one loop"
         return super().reason_by_options(c)
 
     def reason_against(self, p: Problem) -> str | None:
         facts = p.facts
         if p.plus or p.predecessors is not None or p.progress is not None or facts.rounded_to is not None:
             return "only A*, by any method"
-        if p.n > SMALL or 0 in facts.shape or (p.options.structure and p.circumstances.is_large):
-            return "too many vertices for one loop"
+        if 0 in facts.shape:
+            return "there is nothing to close"
         if facts.dtype not in (np.float32, np.float64) and facts.dtype.kind != "i":
             return "no numbers that gain"
         if p.is_stack:

@@ -39,7 +39,6 @@ __all__ = [
     "divergence_error",
     "exact_product",
     "gain_error",
-    "may_diverge",
     "pivot_without_star",
     "vertex_without_star",
     "warn_of_divergence",
@@ -118,12 +117,6 @@ def check_star(semiring: Semiring, dtype: np.dtype[Any]) -> None:
             f"use {' or '.join(floats) or 'another dtype'}"
         ) from None
     _warn_of_rounding(semiring)  # comes last, so that a call that fails does not also warn
-
-
-def may_diverge(plan: KernelPlan) -> bool:
-    """Return whether a pivot may have no star. In min-plus with weights ≥ 0 every pivot has a star."""
-    is_bounded = plan.facts.nonnegative and plan.semiring.tropical == "min"
-    return plan.semiring.divergence is not None and not is_bounded
 
 
 def vertex_without_star(plan: KernelPlan, A: Any) -> int:

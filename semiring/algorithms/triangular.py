@@ -140,9 +140,6 @@ class Triangular(Algorithm):
         return super().reason_by_options(c._replace(is_large=True))  # the bits are analysed when they are closed
 
     def reason_against(self, p: Problem) -> str | None:
-        facts = p.facts
-        if not facts.on_device:
-            return "it multiplies blocks on a GPU, and a CPU joins rows by purdom"
         if not p.semiring.idempotent:
             return "⊕ is not idempotent: it counts paths"
         if p.n < _LEAST and p.options.method != self.name:

@@ -60,7 +60,7 @@ def warn_of_other_zeros(A: Array, semiring: Semiring) -> None:
     semiring occurs nowhere off the diagonals.
     """
     n = A.shape[-1]
-    if n < 2 or not A.size or _zeros_are_trusted.get() or not (A.dtype.kind == "i" or is_floating(A.dtype)):
+    if n < 2 or not A.size or _zeros_are_trusted.get() or not (A.dtype.kind in "if" or is_floating(A.dtype)):
         return
     A = A if A.ndim == 2 else A[(0,) * (A.ndim - 3)][: 1 + _SAMPLE // (n * n)]
     rows = slice(None, None, 1 + n * n // _SAMPLE)
@@ -93,7 +93,7 @@ def _find_suspicious(sample: Array, count: Callable[[Any], int], edges: int, sem
     dtype = sample.dtype
     if semiring.zero.op != "const" or not isinf(semiring.zero.leaf or 0):  # type: ignore[arg-type]  # a Constant
         return None
-    infinite = dtype.type(np.inf) if is_floating(dtype) else np.iinfo(dtype).max
+    infinite = np.iinfo(dtype).max if dtype.kind == "i" else dtype.type(np.inf)
     if semiring.zero_for(dtype) != infinite and count(infinite):
         return infinite
     with np.errstate(invalid="ignore"):  # a NaN of bfloat16; the scan of the entries reports it

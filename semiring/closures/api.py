@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from semiring import profiling
 from semiring.advice import quote
 from semiring.algebra import Semiring
-from semiring.algebra.catalogue import adds_products, as_semiring, path_counts
+from semiring.algebra.catalogue import adds_products, as_semiring, min_plus, path_counts
 from semiring.algorithms.methods import METHODS, check_method_options, matrix_methods, methods_by_device, takes_edges
 from semiring.algorithms.predecessors import PredecessorSearch
 from semiring.algorithms.stars import check_star
@@ -270,15 +270,16 @@ def closure(
     if not (reflexive is True is check and explain is False and directed is None):  # saves a microsecond
         full = isinstance(explain, str) and explain == "full"
         check_flags({"reflexive": reflexive, "check": check, "explain": full or explain, "directed": directed})
-    semiring, (one, several) = semiring_of(A, semiring), _split_device(device)
+    algebra = min_plus if semiring is None and type(A) is np.ndarray else as_semiring(semiring_of(A, semiring))
+    one, several = _split_device(device)
     if several and getattr(A, "ndim", 2) > 2:
         shared = {"method": method, "reflexive": reflexive, "check": check, "threads": threads, "structure": structure}
         shared |= {"directed": directed, "compute_dtype": compute_dtype, "method_options": method_options}
-        return _close_stack_by_gpus(several, A, out, explain, semiring=semiring, **shared)
+        return _close_stack_by_gpus(several, A, out, explain, semiring=algebra, **shared)
     if getattr(getattr(A, "dtype", None), "kind", "i") == "i":
-        semiring = _count_paths(A, as_semiring(semiring), Reading(weight, directed, columns))
-    options = _make_options(semiring, method, threads, check, structure, several, compute_dtype, method_options)
-    progress = as_progress(progress)
+        algebra = _count_paths(A, algebra, Reading(weight, directed, columns))
+    options = _make_options(algebra, method, threads, check, structure, several, compute_dtype, method_options)
+    progress = None if progress is None else as_progress(progress)
     needs_front_end = explain or profiling.active or [x for x in rare[:6] if x is not None]
     if not needs_front_end and _is_plain(A, out, options):
         return close_array(A, options, out, plus=not reflexive, progress=progress)
@@ -376,7 +377,7 @@ def _close_stack_by_gpus(devices: tuple[int, ...], A: Any, out: Any, explain: bo
 
 
 def _make_options(
-    semiring: Any,
+    semiring: Semiring,
     method: str,
     threads: int | None,
     check: bool,
@@ -389,13 +390,14 @@ def _make_options(
 
     Raises `UnknownNameError` for a method, its options or a rule, and `DTypeError` for a dtype of the arithmetic.
     """
-    algebra, allowed = as_semiring(semiring), select_rules(structure)
-    if not is_one_of(method, METHODS):
+    allowed = select_rules(structure)
+    if not (type(method) is str and method == "auto") and not is_one_of(method, METHODS):
         raise UnknownNameError("closure method", method, METHODS, methods_by_device(METHODS))
     count = get_threads() if threads is None else check_threads(threads)
     structures = frozenset() if devices else allowed
-    own, dtype = check_method_options(method, method_options), _parse_compute_dtype(compute_dtype)
-    return Options(algebra, method, count, bool(check), structures, dtype, own)
+    own = () if method_options is None else check_method_options(method, method_options)
+    dtype = _parse_compute_dtype(compute_dtype)
+    return Options(semiring, method, count, bool(check), structures, dtype, own)
 
 
 def _parse_compute_dtype(name: Any) -> np.dtype[Any] | None:

@@ -14,14 +14,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
 from semiring.advice import option
-from semiring.algorithms.algorithm import AUTO, Algorithm, Circumstances, Method
+from semiring.algorithms.algorithm import AUTO, Algorithm, Circumstances, Method, check_backend, missing_needs
 from semiring.algorithms.dense import Dense, dense_method_of
-from semiring.algorithms.methods import candidates_in_order, check_method, matrix_methods, method_named
+from semiring.algorithms.methods import candidates_in_order, check_method, matrix_methods, method_named, methods_for
 from semiring.algorithms.schedule import BLOCKED
-from semiring.arrays.operands import common_dtype
 from semiring.arrays.zero_conventions import warn_of_other_zeros, warn_of_other_zeros_on_device
 from semiring.closures.encodings import ENCODINGS, half_precision
 from semiring.closures.explain import Answer
@@ -32,7 +29,7 @@ from semiring.kernels import backend_for
 from semiring.logs import DEBUG, log_choice, logger
 from semiring.registrations import register_callback
 
-__all__ = ["Choice", "cheapest", "choose", "choose_with_warnings", "encode"]
+__all__ = ["Choice", "cheapest", "choose", "choose_with_warnings", "encode", "reason_against"]
 
 _NOT_ASKED = "not asked, because its least cost is higher"
 
@@ -65,8 +62,6 @@ def choose(p: Problem) -> Choice:
     """
     facts, origin = p.facts, p
     answers: list[Answer] = []
-    if not facts.is_part and not facts.semiring.supports(facts.dtype):
-        common_dtype(facts.semiring, np.empty(0, facts.dtype))  # raises
     if p.options.compute_dtype is not None or (facts.storage == "elements" and facts.dtype.itemsize == 2):
         wide = half_precision(p)
         answers.append(_answer(p, wide, half_precision))
@@ -114,12 +109,7 @@ def cheapest(candidates: Iterable[Algorithm], p: Any, answers: list[Answer]) -> 
         if a.is_encoded and encoded is None:
             encoded = encode(p, answers)
         q = encoded if a.is_encoded else p
-        if a.is_encoded and q.matrix.storage not in a.storages:
-            why: str | None = (
-                "the entries are no packed bits" if "bits" in a.storages else "the entries are packed bits"
-            )
-        else:
-            why = a.reason_against(q)
+        why = reason_against(a, q)
         if why is not None:
             answers.append(Answer("algorithm", a.name, why))
             continue
@@ -130,6 +120,17 @@ def cheapest(candidates: Iterable[Algorithm], p: Any, answers: list[Answer]) -> 
             best = (rank, a, q) if why is None else best
         answers.append(Answer("algorithm", a.name, why or "", cost, why is None))
     return None if best is None else best[1:]
+
+
+def reason_against(a: Algorithm, p: Any) -> str | None:
+    """Return why an algorithm does not close a problem, by its traits or by its own reason, or None."""
+    if a.is_encoded and p.matrix.storage not in a.storages:
+        return "the entries are no packed bits" if "bits" in a.storages else "the entries are packed bits"
+    if a.below_zero_only and not p.is_shifted:
+        return "no floating-point weight is below 0"
+    if a.needs and (lacks := missing_needs(a, p.backend)):
+        return f"the backend has no {', '.join(lacks)}"
+    return a.reason_against(p)
 
 
 def encode(p: Problem, answers: list[Any]) -> Problem:
@@ -190,16 +191,13 @@ def _check_named_method(p: Problem) -> None:
     backend = backend_for(facts.memory, facts.semiring, facts.dtype, storage)
     if isinstance(method, Method) or (method.reads_edges and storage == "bits"):
         check_method(name, backend, storage)
-    elif method.reads_edges:
-        if not facts.is_tropical or facts.dtype not in (np.float32, np.float64):
-            raise AlgebraError(
-                f"{name} runs Dijkstra's algorithm, which needs weights of min_plus or max_plus in float32 or float64. "
-                f"For {facts.semiring.name} on {facts.dtype}, pass {_list_alternatives(p, backend, storage)}"
-            )
-        if backend.name == "cuda":
-            raise DeviceError(
-                f"{name} runs on the CPU, and the matrix is on a GPU: copy the matrix to the host, or use rkleene"
-            )
+    else:
+        check_backend(method, backend, methods_for)
+    if not method.supports(facts):
+        raise AlgebraError(
+            f"{name} closes {method.semirings} in {method.dtypes}. For {facts.semiring.name} on {facts.dtype}, pass "
+            f"{_list_alternatives(p, backend, storage)}"
+        )
 
 
 def _list_alternatives(p: Problem, backend: Any, storage: str) -> str:

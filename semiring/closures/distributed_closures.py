@@ -14,7 +14,7 @@ from typing import Any
 
 from semiring.algebra import Semiring
 from semiring.algorithms.schedule import BLOCKED
-from semiring.algorithms.stars import check_star, divergence_error, may_diverge
+from semiring.algorithms.stars import check_star, divergence_error
 from semiring.arrays.entries import check_entries
 from semiring.arrays.scans import Scan, refuse_unbounded
 from semiring.closures.front_ends import close_request
@@ -70,7 +70,7 @@ def close_distributed(
     pieces = work.pieces_on(tiles, matrix.rows, matrix.columns)
     agree(matrix.ranks, partial(pieces.encode, 0, tiles))
     engine = work.engine()
-    vertex = close(engine, transport, matrix.grid, tiles, diverges=may_diverge(engine.plan), progress=progress)
+    vertex = close(engine, transport, matrix.grid, tiles, diverges=engine.plan.may_diverge, progress=progress)
     if vertex >= 0:
         raise divergence_error(semiring, vertex)
     agree(matrix.ranks, partial(_decode_tiles, pieces, matrix.own, tiles))

@@ -128,11 +128,11 @@ def narrow_integers(p: Problem) -> Problem | str:
     facts, dtype = p.facts, p.facts.dtype
     if p.semiring is not min_plus or p.is_stack or facts.is_part:
         return "not a single matrix of min-plus"
-    if not may_choose(p.options.method):
-        return "a method was named"
     faster = closure_speed(p.backend.name, dtype).faster_dtypes(p.n, dtype)
     if not faster or not facts.may_synchronize or p.integers is not None:
         return "narrower integers are not faster here"
+    if not may_choose(p.options.method):
+        return "a method was named"
     if p.signs == "below":
         return "a weight is below 0"
     greatest = facts.greatest_weight if dtype.kind == "i" else None
@@ -230,7 +230,7 @@ def integers_in_order(p: Problem) -> Problem | str:
 
     The result is bitwise identical. See `semiring.algorithms.ordered_integers`.
     """
-    if p.is_packed or not has_integer_order(p.semiring, p.dtype):
+    if p.is_packed or p.facts.is_tropical or not has_integer_order(p.semiring, p.dtype):
         return "⊕ and ⊗ do not only select one of two floats"
     if p.facts.strips is not None:
         return "the matrix is closed by strips, which keep its dtype"

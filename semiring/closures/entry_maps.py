@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import dataclass
 from functools import cache
 from threading import local
 from typing import Any
@@ -142,21 +143,21 @@ class NegativeWeightGuard(EntryMap):
         return rows
 
 
+@dataclass(frozen=True)
 class OrderedIntegers(EntryMap):
     """The map from floats to integers in the same order, for a semiring whose operations only select."""
+
+    semiring: Semiring
 
     may_change_numbers = True
     is_one_pass = True
 
-    def __init__(self, semiring: Semiring) -> None:
-        self._semiring = semiring
-
     def encode(self, rows: Array, index: Index | None, out: Array) -> Array:
-        map_in_order(rows, self._semiring, out)
+        map_in_order(rows, self.semiring, out)
         return out
 
     def decode(self, rows: Array, index: Index, out: Array) -> Array:
-        map_in_order(rows, self._semiring, out, inverse=True)
+        map_in_order(rows, self.semiring, out, inverse=True)
         return out
 
 

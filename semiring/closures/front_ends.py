@@ -98,8 +98,11 @@ def close_array(A: Array, options: Options, out_buffer: Any = None, **fields: An
         and not has_adjacent_elements(out_buffer)
         and has_adjacent_elements(out_buffer.T)
     )
-    copied = is_half(A.dtype) and not (is_device_array(A) and stays_float16(A.dtype, options))
-    if columns and options.semiring.commutative and not copied:
+    if (
+        columns
+        and options.semiring.commutative
+        and (not is_half(A.dtype) or (is_device_array(A) and stays_float16(A.dtype, options)))  # not copied
+    ):
         close(problem_of(A.T, options, is_transposed=True, **fields), out_buffer.T)
         return out_buffer
     if A.ndim > 3:  # a stack of several axes is a stack of one axis

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from semiring.algorithms.methods import check_method, method_named
-from semiring.arrays.operands import common_dtype
 from semiring.closures.choose import Choice, encode
 from semiring.closures.encodings import half_precision, is_near_no_path, wider_integers
 from semiring.closures.explain import Answer
@@ -89,7 +86,6 @@ def plan_pieces(p: Problem, *, last_round: bool = False) -> PieceWork:
     facts, strips, ending = p.facts, p.facts.strips, None
     answers: list[Answer] = []
     assert strips is not None
-    common_dtype(facts.semiring, np.empty(0, facts.dtype))
     half_precision(p)  # raises if pieces cannot hold float32
     if facts.may_scan and facts.storage == "elements":
         _ = facts.signs  # raises `DomainError`

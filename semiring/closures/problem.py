@@ -24,13 +24,14 @@ from semiring.algorithms.methods import is_structural, method_named
 from semiring.algorithms.potentials.exact_arithmetic import ExactComponentPotentials
 from semiring.algorithms.potentials.reweighting import choose_potentials, potentials_by_sweeps
 from semiring.algorithms.potentials.scales import cycle_weights, may_gain, scales
+from semiring.algorithms.potentials.small_matrices import SMALL
 from semiring.algorithms.potentials.tropical_weights import Weights, check_range, finite_range, negligible_amount
 from semiring.algorithms.schedule import dense_operations
 from semiring.algorithms.stacks import find_small_loop
 from semiring.algorithms.stars import gain_error
 from semiring.arrays.encoding import inner_zero
 from semiring.arrays.entries import check_by_threads, check_entries
-from semiring.arrays.operands import as_array, has_adjacent_elements, memory_of
+from semiring.arrays.operands import as_array, common_dtype, has_adjacent_elements, memory_of
 from semiring.arrays.scans import Scan, refuse_unbounded
 from semiring.arrays.sparse import stored_entries, warn_of_duplicates
 from semiring.closures.matrix import EncodedMatrix, EntryMap
@@ -119,6 +120,14 @@ def is_tropical(semiring: Semiring) -> bool:
 
 
 @lru_cache(maxsize=1024)
+def _zero_of(semiring: Semiring, dtype: np.dtype[Any]) -> Any:
+    """Return 0̄. Raises `DTypeError` if the semiring is not defined on the dtype."""
+    if not semiring.supports(dtype):
+        common_dtype(semiring, np.empty(0, dtype))  # raises
+    return semiring.zero_for(dtype)
+
+
+@lru_cache(maxsize=1024)
 def _least_decides(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
     """Return whether the least weight decides the signs, because every number except NaN is in the domain."""
     return dtype.kind == "f" and is_tropical(semiring) and semiring.domain.everything
@@ -193,8 +202,8 @@ class Facts:
 
     @fact
     def none(self) -> Any:
-        """The value for "no path" in the operand."""
-        return inner_zero(self.semiring, self.dtype) if self.is_part else self.semiring.zero_for(self.dtype)
+        """The value for "no path" in the operand. Raises `DTypeError` if the semiring is not defined on the dtype."""
+        return inner_zero(self.semiring, self.dtype) if self.is_part else _zero_of(self.semiring, self.dtype)
 
     @fact
     def A(self) -> Any:  # noqa: N802, the field's name for the matrix
@@ -610,7 +619,8 @@ class Problem:
     def matrix_of_stack(self, A: Array, known: dict[str, Any], is_transposed: bool, **fields: Any) -> Problem:
         """Return the problem of one matrix of a stack, whose facts are partly ``known``."""
         facts = self.facts.of(A, self.options, is_transposed=is_transposed, **known)
-        return Problem(facts, plus=self.plus, explanation=self.explanation, depth=self.depth + 1, **fields)
+        inherited = {"explanation": self.explanation, "depth": self.depth + 1, "dense_method": self.dense_method}
+        return Problem(facts, plus=self.plus, **inherited, **fields)
 
     #: Returns the choice of an algorithm; raises the errors of the entries, and writes nothing. The module
     #: `semiring.closures.choose` sets it, because it imports this one.
@@ -669,6 +679,8 @@ class Problem:
     def circumstances(self) -> Circumstances:
         """What excludes algorithms before any entry is read."""
         facts, (_, method, _, _, structure, _, method_options) = self.facts, self.facts.options
+        is_large = facts.n >= (LEAST_ON_DEVICE if facts.on_device else LEAST) or self.structure_is_known
+        may_analyse = is_large or method != AUTO or facts.storage == "sparse"
         return Circumstances(
             method=method,
             method_options=method_options,
@@ -679,9 +691,10 @@ class Problem:
             on_device=facts.on_device,
             several=bool(facts.devices),
             is_part=facts.is_part,
-            is_large=facts.n >= (LEAST_ON_DEVICE if facts.on_device else LEAST) or self.structure_is_known,
+            is_small=facts.n <= SMALL,
+            is_large=is_large,
             is_medium=facts.n >= LEAST_STORED,
-            unanalysed=self._reason_against_analysis(),
+            unanalysed=self._reason_against_analysis() if may_analyse else "",
         )
 
     def _reason_against_analysis(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,6 @@ from semiring.algorithms.stars import (
     check_star,
     divergence_error,
     gain_error,
-    may_diverge,
     pivot_without_star,
     warn_of_divergence,
     warn_of_diverging_sum,
@@ -61,12 +61,12 @@ class Kernels:
 
     def __init__(self, p: Problem, a: Algorithm) -> None:
         self.p, self.backend, self.plan = p, p.backend, p.kernel_plan
-        self.may_diverge, facts = may_diverge(self.plan), p.facts
+        self.may_diverge, facts = self.plan.may_diverge, p.facts
         speed = closure_speed(self.backend.name, p.dtype, p.matrix.storage)
         self._panel = speed.panel
         provides = 0 < p.n <= speed.graph and self.backend.capabilities.provides("replay")
         recorder = self.backend.capabilities.streams if provides else None
-        self.recorder = recorder if a.recorded and p.progress is None else None
+        self.recorder = recorder if isinstance(a, Method) and a.recorded and p.progress is None else None
         self.cycles_recorder = None if p.is_packed else recorder  # many small launches are replayed as one
         self._may_wait = not facts.uses_device or (facts.may_synchronize and self.recorder is None)
 
@@ -237,7 +237,8 @@ def _close(p: Problem, a: Algorithm, kernels: Kernels, D: Any, entries: Any) -> 
         plan = engine.plan
         if p.progress is not None and not a.reports_parts:
             engine = kernels.reporting(engine, a)
-        with profiling.span("method", a.name, shape=memory_of(D).shape):
+        active = profiling.active
+        with profiling.span("method", a.name, shape=memory_of(D).shape) if active else nullcontext():
             if not isinstance(a, Method):
                 D = a.run(p, engine, D, entries)
             elif a.apart:

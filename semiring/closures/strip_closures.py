@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from semiring.algebra.catalogue import min_plus
@@ -125,7 +126,8 @@ def _read_plan(p: Problem, journal: Journal) -> PieceWork:
     if h is not None:
         by_name |= {map_.name: map_ for map_ in (PotentialShift(h), FactorScaling(h, p.semiring))}
     maps = tuple(by_name[name] for name in about["maps"])
-    matrix = p.read(*maps, inner=dtype.type(inner_zero(semiring, dtype)), sentinel=about["sentinel"])
+    inner = dtype.type(inner_zero(semiring, dtype))
+    matrix = replace(p.unencoded, maps=maps, inner=inner, sentinel=about["sentinel"])  # its maps hold vectors
     loops = journal.vectors.get("loops")
     q = p.but(semiring=semiring, matrix=matrix, signs=about["signs"], largest=about["largest"])
     return PieceWork(q, matrix, None if loops is None else LastRound(loops))

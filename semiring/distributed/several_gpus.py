@@ -19,7 +19,6 @@ from semiring.advice import option
 from semiring.algorithms.algorithm import Method
 from semiring.algorithms.reporting_engine import ReportingEngine
 from semiring.algorithms.schedule import BLOCKED, schedule_for
-from semiring.algorithms.stars import may_diverge
 from semiring.arrays.device import load_cupy
 from semiring.arrays.memory import format_bytes
 from semiring.distributed.closing import close_tiles
@@ -103,7 +102,7 @@ def _close_rank(
     own = replace(plan, status=Status())
     engine = Engine(get_backend("cuda"), own, closure_speed("cuda", plan.dtype, plan.storage).panel)
     transport, progress = DeviceTransport(Groups(ranks, grid), broadcast_by_copies), None if ranks.rank else report
-    failed = close_tiles(engine, transport, grid, tiles, diverges=may_diverge(own), progress=progress)
+    failed = close_tiles(engine, transport, grid, tiles, diverges=own.may_diverge, progress=progress)
     agree(ranks, lambda: _copy_rows(rows, A, tiles, threads, to_matrix=True))
     return failed
 

@@ -100,6 +100,12 @@ class KernelPlan:
     #: Objects that a backend derives from this plan and caches for the next call; nothing depends on a matrix.
     memo: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
+    @property
+    def may_diverge(self) -> bool:
+        """Whether a pivot may have no star. In min-plus with weights ≥ 0 every pivot has a star."""
+        is_bounded = self.facts.nonnegative and self.semiring.tropical == "min"
+        return self.semiring.divergence is not None and not is_bounded
+
     def with_semiring(self, semiring: Semiring) -> KernelPlan:
         """Return the plan of another call with an equal semiring of any name.
 

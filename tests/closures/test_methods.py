@@ -84,7 +84,7 @@ def test_the_table():
     assert 3 not in METHODS
     assert [] not in METHODS  # what cannot be hashed
     traits = {name: method_named(name) for name in BUILT_IN}
-    assert [name for name in BUILT_IN if traits[name].recorded] == BUILT_IN[:2]
+    assert [name for name in BUILT_IN if getattr(traits[name], "recorded", False)] == BUILT_IN[:2]
     assert [name for name in BUILT_IN if "bits" in traits[name].storages] == [*BUILT_IN[:2], "squaring", "dense"]
     assert [name for name in BUILT_IN if traits[name].needs] == ["staged", *PAPERS[:-1]]
     assert [name for name in METHODS if takes_edges(name)] == ["johnson"]
@@ -292,6 +292,23 @@ def test_an_algorithm_of_ones_own_competes(register_temporarily, graph):
         register_method("other", Diagonal())
 
 
+@pytest.mark.parametrize(
+    ("trait", "said", "error"),
+    [
+        ({"devices": ("cuda",)}, "it runs on a GPU", "diagonal runs on a GPU, and this matrix is closed on the CPU"),
+        ({"needs": ("close",)}, "the backend has no close", "diagonal needs"),
+        ({"storages": ("bits",)}, "the entries are no packed bits", "does not close this matrix: the entries are no"),
+    ],
+)
+def test_an_algorithm_runs_where_its_traits_allow(register_temporarily, trait, said, error):
+    register_temporarily("diagonal", type("Elsewhere", (Diagonal,), trait)())
+    loops = np.where(np.eye(40, dtype=bool), 3.0, np.inf)
+    why = sr.closure(loops, explain=True)[1]
+    assert next(answer.why for answer in why.answers if answer.name == "diagonal") == said
+    with pytest.raises((AlgebraError, DeviceError), match=error):
+        sr.closure(loops, method="diagonal")
+
+
 @pytest.fixture
 def methods_package(monkeypatch, tmp_path):
     """Install a package that names three methods: one right, one that is no function, one that is missing."""
@@ -300,6 +317,8 @@ def methods_package(monkeypatch, tmp_path):
         "from semiring.algorithms.rkleene import rkleene\n\n\n"
         "def function(engine, A):\n    rkleene(engine, A)\n\n\n"
         "method = Method('whatever', rkleene, recorded=True)\n"
+        "class Loops(type(method).__mro__[1]):\n    name = 'loops'\n"
+        "loops = Loops()\n"
         "number = 3\n"
     )
     found = tmp_path / "others-1.0.dist-info"
@@ -311,10 +330,12 @@ def methods_package(monkeypatch, tmp_path):
         "theirs_too = others_methods:method\n"
         "squaring = others_methods:function\n"
         "number = others_methods:number\n"
+        "loops = others_methods:loops\n"
         "gone = others_methods_that_are_not_there:function\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(methods, "_methods", dict(methods._methods))
+    monkeypatch.setattr(methods, "_loaded", set())
     methods._find_installed.cache_clear()
     yield
     methods._find_installed.cache_clear()
@@ -323,7 +344,7 @@ def methods_package(monkeypatch, tmp_path):
 
 def test_methods_of_other_packages(methods_package, graph):
     """Methods of other packages are listed, and imported on first use. They do not replace methods of the library."""
-    assert set(METHODS) == {"auto", *BUILT_IN, *STRUCTURAL, "theirs", "theirs_too", "number", "gone"}
+    assert set(METHODS) == {"auto", *BUILT_IN, *STRUCTURAL, "theirs", "theirs_too", "number", "gone", "loops"}
     assert "others_methods" not in sys.modules
     np.testing.assert_array_equal(sr.closure(graph, method="theirs"), sr.closure(graph, method="rkleene"))
     assert "others_methods" in sys.modules
@@ -336,6 +357,9 @@ def test_methods_of_other_packages(methods_package, graph):
         sr.shortest_paths(graph, method="gone")
     with pytest.raises(MethodError, match="already"):
         register_method("theirs", series)
+    assert method_named("loops").name == "loops"
+    for name in ("theirs", "loops"):  # they do not compete, so that equal calls are equal before and after
+        assert name not in [each.name for each in methods.candidates_in_order("auto")]
 
 
 def test_nobody_looks_for_them_where_the_name_is_known(monkeypatch, graph):
@@ -379,6 +403,7 @@ def test_a_method_that_needs_structure_closes_what_has_it_and_says_why_not(rng, 
         assert any(link.applies and method.split("_")[0] in (link.name + link.why + why.method) for link in why.answers)
     name, A = refused
     before = A.copy()
-    with pytest.raises(AlgebraError, match=rf"{method} closes .*, and does not close this matrix: "):
+    said = "runs on a GPU, and this matrix" if closed is None else "closes .*, and does not close this matrix: "
+    with pytest.raises((AlgebraError, DeviceError), match=f"{method} {said}"):
         sr.closure(A, name, method=method, out=A)
     assert np.array_equal(A, before)

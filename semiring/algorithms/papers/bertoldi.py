@@ -39,7 +39,7 @@ from typing import Any
 import numpy as np
 
 from semiring.advice import option
-from semiring.algorithms.stars import may_diverge, vertex_without_star
+from semiring.algorithms.stars import vertex_without_star
 from semiring.errors import AlgebraError
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.definition import has_unit_star
@@ -106,7 +106,7 @@ def row_broadcast(engine: Engine, A: Array) -> None:
     if plan.storage == "bits":
         raise AlgebraError("row_broadcast takes one pivot at a time, and packed bits hold 32: use rkleene")
     close_rows(engine, _OneRank(), _OneSlab(A.shape[0]), A, diverges=False)
-    if engine.may_synchronize and may_diverge(plan):
+    if engine.may_synchronize and plan.may_diverge:
         plan.status.diverged = vertex_without_star(plan, A)
 
 
