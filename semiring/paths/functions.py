@@ -246,7 +246,7 @@ def best_paths(
         },
         explain=explain,
     )
-    if method_options is not None and is_one_of(method, METHODS):
+    if method_options is not None and is_one_of(method, (*METHODS, "factor")):
         check_method_options(method, method_options)
     if limit is not None:
         _check_limit(limit)
