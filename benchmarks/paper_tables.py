@@ -11,7 +11,7 @@ and so is a ratio that it would enter. A column without a value is left out.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,8 @@ import numpy as np
 from benchmarks import paper_numbers as then
 from benchmarks.paper_numbers import Numbers
 from benchmarks.tables import Origin, Table, read, three_digits
+from semiring.algorithms.dense import DENSE_METHODS, PaperMethod
+from semiring.algorithms.schedule import schedule_for
 from semiring.distributed.cost_model import row_broadcast_bytes
 
 __all__ = ["COLUMNS", "FAIR", "LUND_SMITH_STEPS", "TABLES", "Measured", "Part", "call", "measured_in", "tables_of"]
@@ -291,19 +293,16 @@ def buluc_energy(m: Measured) -> Table:
 
 
 def buluc_launches(m: Measured) -> Table:
-    """Return section 2.2: O(n/B) launches of the recursion, and O((n/B)³) where each product of blocks is one."""
-    kinds = ("rkleene_plain: products", "rkleene_plain: blocks", "katz_kider", "gaioso", "buluc_iterative")
-    rows = []
+    """Count section 2.2: O(n/B) launches of the recursion, and O((n/B)³) where each product of blocks is one."""
+    names, rows = ("rkleene_plain", "katz_kider", "lund_smith", "gaioso", "buluc_iterative"), []
+    methods = {each.name: each for each in DENSE_METHODS if isinstance(each, PaperMethod)}
+    grain = schedule_for("cuda", np.dtype(np.float32)).grain
     for n in _SIZES:
         tiles = -(-n // 64)
-        counted = [m.host.get(kind, n, "launches") for kind in kinds]
-        rows.append([n, tiles, *map(_count, counted[:2]), f"{tiles**3 + tiles:,}", *map(_count, counted[2:])])
-    columns = ["vertices", "n/B", *kinds[:2], "a launch for each product of blocks", *kinds[2:]]
-    return _table("Buluç et al., section 2.2: launches, B = 64", columns, rows)
-
-
-def _count(value: float | None) -> str:
-    return "—" if value is None else f"{value:,.0f}"
+        counts = [tiles, tiles**3 + tiles, *(methods[name].steps(n, grain) for name in names)]
+        rows.append([n, *(f"{count:,}" for count in counts)])
+    columns = ["vertices", "n/B", "a launch for each product of blocks"]
+    return _table("Buluç et al., section 2.2: launches, B = 64", [*columns, *names], rows)
 
 
 def buluc_roofline(m: Measured) -> Table:
@@ -510,7 +509,7 @@ def tables_of(path: Path) -> dict[str, Table]:
     result = {}
     for name, make in TABLES.items():
         table, origin = (make(m), m.host.origin) if name in OF_THE_HOST else (make(alone), m.gpu.origin)
-        result[name] = Table(table.title, table.columns, table.rows, origin or m.host.origin)
+        result[name] = table if name == "buluc-launches" else replace(table, origin=origin)
     return result
 
 

@@ -58,12 +58,7 @@ from benchmarks.paper_tables import (
     tables_of,
 )
 from benchmarks.tables import read
-from semiring.algorithms.rkleene import rkleene
 from semiring.distributed.mpi_communicator import is_under_mpiexec
-from semiring.kernels import get_backend
-from semiring.kernels.contract import Capabilities
-from semiring.kernels.cuda.closing.paper_kernels import count_launches
-from semiring.kernels.engine import Engine, make_plan
 from semiring.testing import uniform_graph
 
 __all__ = ["TABLES", "main"]
@@ -176,33 +171,6 @@ def _by_threads(n: int, threads: int, schedule: str) -> float:
         sr.set_threads(before)
 
 
-class _CallCounter:
-    """The part of a backend that `rkleene` uses, which counts calls and computes nothing."""
-
-    name, stacks, capabilities = "cpu", False, Capabilities()
-
-    def __init__(self) -> None:
-        self.products = self.blocks = 0
-
-    def close_block(self, plan: Any, A: Any) -> None:
-        self.blocks += 1
-
-    def multiply(self, plan: Any, C: Any, A: Any, B: Any) -> None:
-        self.products += 1
-
-    def multiply_add(self, plan: Any, C: Any, A: Any, B: Any) -> None:
-        self.products += 1
-
-
-def _recursive_calls(n: int, leaf: int) -> _CallCounter:
-    """Return the calls of the recursion with a panel that holds every operand, as a GPU has it."""
-    counter = _CallCounter()
-    plan = make_plan(sr.min_plus, np.float32, nonnegative=True)
-    engine = Engine(get_backend("cpu"), plan, n)
-    rkleene(engine.with_backend(counter), np.empty((n, n), np.float32), leaf=leaf)  # type: ignore[arg-type]
-    return counter
-
-
 def _rapl() -> float:
     """Return the joules that the processors have counted. Raises `UnavailableError` where none can be read."""
     counters = [
@@ -275,17 +243,7 @@ def _thread_jobs(options: argparse.Namespace) -> Iterator[Job]:
         yield _time(f"{method}, {count} threads", n, measure, 2e9 * max(1, count / 2))
 
 
-def _launch_jobs(options: argparse.Namespace) -> Iterator[Job]:
-    for n in _sizes(options, then.BULUC_PARALLEL["CPU"]):
-        counted = _recursive_calls(n, 64)
-        counts: dict[str, float] = {f"rkleene_plain: {what}": count for what, count in vars(counted).items()}
-        counts |= {name: count_launches(name, n) for name in ("katz_kider", "gaioso", "buluc_iterative")}
-        for name, count in counts.items():
-            yield Job(name, n, lambda count=count: {"launches": count}, unit="launches")  # type: ignore[misc]
-
-
 def _host_jobs(options: argparse.Namespace) -> Iterator[Job]:
-    yield from _launch_jobs(options)
     sizes = _sizes(options, then.BULUC_PARALLEL["CPU"])
     for n in sizes:
         yield _time(ALL_CORES, n, partial(_on_host, _recursive), 3e11)
@@ -373,7 +331,7 @@ def _needs_gpu() -> None:
 
 
 def host(options: argparse.Namespace) -> Table:
-    """Measure the host: three loops, the recursion, rows by threads and by ranks; count launches."""
+    """Measure the host: three loops, the recursion, rows by threads and by ranks."""
     notebook = Notebook("host", options)
     notebook.measure(_host_jobs(options))
     _print_tables(options, paper_tables.OF_THE_HOST)

@@ -8,6 +8,7 @@ decides.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from semiring.algorithms.algorithm import Algorithm, Method
@@ -42,11 +43,63 @@ _FLAG = False, True
 _ROWS = range(32, 1 << 20, 32)
 
 
+def _one_a_pivot(n: int, grain: int) -> int:
+    return n
+
+
+@dataclass(frozen=True)
+class PaperMethod(Method):
+    """A method of a paper. An explanation names its place in the paper, its steps and its tile.
+
+    Parameters
+    ----------
+    steps : callable
+        ``steps(n, grain)``: how many launches, barriers or products close n vertices. ``grain`` is that of the
+        schedule, by which recursions split.
+    step : str
+        What a step is, in the plural.
+    tile : str
+        What a thread block, a thread or a rank updates in a step.
+    """
+
+    steps: Callable[[int, int], int] = field(default=_one_a_pivot, compare=False, repr=False)
+    step: str = field(default="launches", compare=False, repr=False)
+    tile: str = field(default="", compare=False, repr=False)
+
+    def describe(self, p: Problem) -> str:
+        """Return the place in the paper, the steps and the tile.
+
+        Parameters
+        ----------
+        p : Problem
+            The problem.
+
+        Returns
+        -------
+        str
+            The reason.
+        """
+        count = self.steps(p.facts.shape[-1], schedule_for(p.backend.name, p.dtype).grain)
+        return f"{self.source}; {self.step}: {count:,}; tile: {self.tile}"
+
+
+def _three_a_stage(n: int, grain: int) -> int:
+    """Return the launches of three phases for each 32 pivots. A single tile has only the first phase."""
+    return 3 * -(-n // 32) if n > 32 else 1
+
+
 def _paper_method(
-    name: str, close: Callable[..., object], source: str, launches: str, reference: str = "", **options: Any
-) -> Method:
+    name: str,
+    close: Callable[..., object],
+    source: str,
+    launches: str,
+    reference: str = "",
+    steps: Callable[[int, int], int] = _one_a_pivot,
+    tile: str = "",
+    **options: Any,
+) -> PaperMethod:
     """Return the method of a paper's kernel on a GPU."""
-    return Method(
+    return PaperMethod(
         name,
         close,
         needs=("close_as",),
@@ -56,6 +109,8 @@ def _paper_method(
         semirings=_UNIT_STAR,
         devices=("cuda",),
         complexity=f"n³ pairs in {launches}",
+        steps=steps,
+        tile=tile,
     )
 
 
@@ -104,25 +159,35 @@ DENSE_METHODS = (
         complexity="n³ pairs in a few launches",
     ),
     _paper_method(
-        *("harish_narayanan", harish_narayanan, "Harish and Narayanan 2007, a thread for each cell"),
+        *("harish_narayanan", harish_narayanan, "Harish and Narayanan 2007, by Lund and Smith 2010, section 3.1"),
         *("n launches", _HARISH),
+        tile="a thread for each entry, blocks of 16 × 16",
     ),
     _paper_method(
-        *("katz_kider", katz_kider, "Katz and Kider 2008, three phases of 32 × 32 tiles", "3 ⌈n/32⌉ launches"),
+        *("katz_kider", katz_kider, "Katz and Kider 2008, by Lund and Smith 2010, section 3.2, figure 2"),
+        "3 ⌈n/32⌉ launches",
+        steps=_three_a_stage,
+        tile="three tiles of 32 × 32 in shared memory",
         constants=_FLAG,
         threads=(256, 1024),
     ),
     _paper_method(
         *("lund_smith_unrolled", lund_smith.lund_smith_unrolled, "Lund and Smith 2010, section 4"),
         *("3 ⌈n/32⌉ launches", _LUND),
+        steps=_three_a_stage,
+        tile="three tiles of 32 × 32 in shared memory",
     ),
     _paper_method(
         *("lund_smith_registers", lund_smith.lund_smith_registers, "Lund and Smith 2010, section 4.1, figure 3"),
         *("3 ⌈n/32⌉ launches", _LUND),
+        steps=_three_a_stage,
+        tile="tiles of 32 × 32, the updated one in registers",
     ),
     _paper_method(
         *("lund_smith", lund_smith.lund_smith, "Lund and Smith 2010, sections 4.2 and 4.3, figures 4 to 6"),
         *("3 ⌈n/32⌉ + 2 launches, and a copy of the matrix", _LUND),
+        steps=lambda n, grain: 2 + _three_a_stage(n, grain),
+        tile="tiles of 32 × 32 in registers, panels in slices of pivots",
         slice=(4, 8, 16, 32),
         asynchronous=_FLAG,
         wide=_FLAG,
@@ -131,47 +196,65 @@ DENSE_METHODS = (
         cyclic=(True, False),
     ),
     _paper_method(
-        *("gaioso", gaioso, "Gaioso et al. 2013, algorithm 3, figures 4 to 6", "2 ⌈n/32⌉ launches", _GAIOSO),
+        *("gaioso", gaioso, "Gaioso et al. 2013, section V, algorithm 3, figures 4 to 6", "2 ⌈n/32⌉ launches", _GAIOSO),
+        steps=lambda n, grain: 2 * -(-n // 32),
+        tile="tiles of 32 × 32, the diagonal one in every block",
         threads=(1024, 256),
         blocks=range(1, 33),
     ),
     _paper_method(
-        *("buluc_iterative", buluc.buluc_iterative, "Buluç, Gilbert and Budak 2010, figure 2, rank-one updates"),
+        *("buluc_iterative", buluc.buluc_iterative, "Buluç, Gilbert and Budak 2010, section 4.2, figures 2 and 7"),
         "n launches",
+        tile="a block for each 64 × 64 entries",
     ),
-    Method(
+    PaperMethod(
         "rkleene_plain",
         buluc.rkleene_plain,
         needs=("multiply_add_plain",),
-        source="Buluç, Gilbert and Budak 2010, figure 3, with plain products",
+        source="Buluç, Gilbert and Budak 2010, section 2.2, figure 3, with plain products",
         complexity="n³ pairs in O(n/64) plain products",
+        steps=buluc.count_launches,
+        step="launches without copies",
+        tile="products in tiles of 16 × 16, blocks of 64 vertices",
     ),
     _paper_method(
-        *("bertoldi_cuda_shared", bertoldi.bertoldi_cuda_shared, "Bertoldi, algorithm 4", "n launches"), **_THREADS
+        *("bertoldi_cuda_shared", bertoldi.bertoldi_cuda_shared, "Bertoldi, section 3.4, algorithm 4", "n launches"),
+        tile="blocks one row high",
+        **_THREADS,
     ),
-    _paper_method("bertoldi_cuda", bertoldi.bertoldi_cuda, "Bertoldi, algorithm 5", "n launches", **_THREADS),
-    Method(
+    _paper_method(
+        *("bertoldi_cuda", bertoldi.bertoldi_cuda, "Bertoldi, section 3.4, algorithm 5", "n launches"),
+        tile="blocks one row high",
+        **_THREADS,
+    ),
+    PaperMethod(
         "bertoldi_openmp",
         bertoldi.bertoldi_openmp,
         needs=("close_as",),
-        source="Bertoldi, algorithm 3, dynamic schedule",
+        source="Bertoldi, section 3.3, algorithm 3, dynamic schedule",
         devices=("cpu",),
         complexity="n³ pairs, a barrier for each pivot",
+        step="barriers",
+        tile="a row for each thread at a time",
     ),
-    Method(
+    PaperMethod(
         "bertoldi_openmp_static",
         bertoldi.bertoldi_openmp_static,
         needs=("close_as",),
-        source="Bertoldi, algorithm 3, static schedule",
+        source="Bertoldi, section 3.3, algorithm 3, static schedule",
         devices=("cpu",),
         complexity="n³ pairs, a barrier for each pivot",
+        step="barriers",
+        tile="an equal share of adjacent rows for each thread",
     ),
-    Method(
+    PaperMethod(
         "row_broadcast",
         bertoldi.row_broadcast,
-        source="Bertoldi, algorithms 2, 6 and 7; several ranks under mpiexec",
+        source="Bertoldi, sections 3.2, 3.5 and 3.6, algorithms 2, 6 and 7; several ranks under mpiexec",
         semirings=_UNIT_STAR,
         complexity="n³ pairs in n rank-one products and broadcasts",
+        step="products with one pivot",
+        tile="the rows of a rank",
     ),
 )
 

@@ -26,7 +26,7 @@ from semiring.algorithms.views import WORD, block, columns_of, has_diverged
 from semiring.kernels.engine import Engine
 from semiring.namespaces import Array
 
-__all__ = ["rkleene"]
+__all__ = ["middle_row", "rkleene"]
 
 
 def rkleene(engine: Engine, A: Array, *, leaf: int | None = None, start: int = 0) -> bool:
@@ -58,7 +58,7 @@ def rkleene(engine: Engine, A: Array, *, leaf: int | None = None, start: int = 0
         engine.close(A, start)
         return not has_diverged(plan, start, plan.semiring.divergence is None)
 
-    h = _middle_row(n, WORD if packed else schedule.grain)
+    h = middle_row(n, WORD if packed else schedule.grain)
     engine.reserve(min(h, engine.panel) * columns_of(plan, 0, h).stop)
     first, second = (0, h), (h, n)
     A11, A12 = block(plan, A, first, first), block(plan, A, first, second)
@@ -77,7 +77,7 @@ def rkleene(engine: Engine, A: Array, *, leaf: int | None = None, start: int = 0
     return True
 
 
-def _middle_row(n: int, grain: int) -> int:
+def middle_row(n: int, grain: int) -> int:
     """Return the row near the middle at which the recursion splits n rows.
 
     It is a multiple of the kernels' tiles if n is large, and otherwise a multiple of a word.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import oracles
 import pytest
@@ -9,8 +11,13 @@ from matrices import matrix
 
 import semiring as sr
 from semiring.algorithms.methods import METHODS, method_named, methods_for
+from semiring.algorithms.rkleene import rkleene
+from semiring.algorithms.schedule import schedule_for
 from semiring.errors import AlgebraError, DeviceError, MethodError, UnknownNameError
+from semiring.kernels import get_backend
+from semiring.kernels.contract import Capabilities
 from semiring.kernels.definition import has_unit_star
+from semiring.kernels.engine import Engine, make_plan
 
 ON_GPU = [
     *("harish_narayanan", "katz_kider", "lund_smith_unrolled", "lund_smith_registers", "lund_smith", "gaioso"),
@@ -103,6 +110,9 @@ def test_weights_of_both_signs_stacks_paths_and_progress(method, rng):
     np.testing.assert_array_equal(found, expected)
     assert said.method == method
     assert said.answers[-1].why == "closes 40 × 40 float64, cpu"
+    (because,) = said.reasons
+    assert because.startswith(("Bertoldi, section", "Buluç, Gilbert and Budak 2010, section"))
+    assert re.search(r"; (barriers: 40|products with one pivot: 40|launches without copies: 1); tile: \w", because)
     assert steps[-1] == (40**3, 40**3)
     np.testing.assert_array_equal(sr.closure(np.stack([A, A.T]), method=method), np.stack([expected, expected.T]))
     paths = sr.shortest_paths(A, method=method)
@@ -141,6 +151,29 @@ def test_a_cycle_that_gains_is_named(method):
     with pytest.raises(sr.errors.DivergenceError) as caught:
         sr.closure(A, "max_times", method=method)
     assert caught.value.vertex in (20, 30)
+
+
+class Counter:
+    """The part of a backend that `rkleene` uses, which counts calls and computes nothing."""
+
+    name, stacks, capabilities, calls = "cuda", False, Capabilities(), 0
+
+    def close_block(self, plan, A):
+        self.calls += 1
+
+    def multiply(self, plan, C, A, B):
+        self.calls += 1
+
+    multiply_add = multiply
+
+
+@pytest.mark.parametrize("n", [1, 64, 65, 512, 1000, 1024, 2050])
+def test_launches_of_the_recursion(n):
+    """An explanation counts the products and blocks of the recursion without running it."""
+    counter, plan = Counter(), make_plan(sr.min_plus, np.float32, nonnegative=True)
+    engine = Engine(get_backend("cpu"), plan, n).with_backend(counter)  # its panel holds every operand
+    rkleene(engine, np.empty((n, n), np.float32), leaf=64)
+    assert counter.calls == method_named("rkleene_plain").steps(n, schedule_for("cuda", plan.dtype).grain)
 
 
 def test_row_broadcast_closes_what_needs_no_star():

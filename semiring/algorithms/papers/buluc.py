@@ -27,12 +27,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from semiring.algorithms.rkleene import rkleene
+from semiring.algorithms.rkleene import middle_row, rkleene
 from semiring.kernels.contract import Backend, Capabilities, KernelPlan, ProductKernels, missing_operations
 from semiring.kernels.engine import Engine
 from semiring.namespaces import Array
 
-__all__ = ["buluc_iterative", "rkleene_plain"]
+__all__ = ["buluc_iterative", "count_launches", "rkleene_plain"]
 
 LEAF = 64  # rows of the smallest blocks of the recursion
 
@@ -59,6 +59,14 @@ def rkleene_plain(engine: Engine, A: Array) -> None:
         raise missing_operations("rkleene_plain", ["multiply_add_plain"], engine.backend)
     plain: Any = _PlainProducts(engine.backend, products)
     rkleene(engine.with_backend(plain), A, leaf=LEAF)
+
+
+def count_launches(n: int, grain: int) -> int:
+    """Return how many products and closures of blocks `rkleene_plain` launches for n vertices, without copies."""
+    if n <= LEAF:
+        return 1
+    h = middle_row(n, grain)
+    return 6 + count_launches(h, grain) + count_launches(n - h, grain)
 
 
 class _PlainProducts:
