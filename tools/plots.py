@@ -157,6 +157,136 @@ def ranks(path: Path) -> None:
     _save(figure, path)
 
 
+def _value(cell: str) -> float | None:
+    """Return the number of a cell, or None where there is none."""
+    text = cell.removesuffix(" %").removeprefix("~").replace(",", "")
+    return None if text in ("", "—") else float(text)
+
+
+def _then_and_now(
+    axes: Any, rows: list[dict[str, str]], x: str, lines: list[tuple[str, str, str, str]], *, is_log: bool = True
+) -> None:
+    """Draw lines of a label, a colour, and the columns of the paper (dashed) and of today; "" is no column."""
+    for label, color, then, now in lines:
+        for column, style in ((then, "s--"), (now, "o-")):
+            points = [(int(row[x]), value) for row in rows if (value := _value(row.get(column, ""))) is not None]
+            if points:
+                name = label if column == (now or then) else None
+                axes.plot(*zip(*points, strict=True), style, color=color, lw=1.5, ms=3.5, label=name)
+    if is_log:
+        axes.set(xscale="log", yscale="log")
+        sizes = sorted({int(row[x]) for row in rows})
+        ticks = [size for size in sizes if size % 1024 == 0 and (size // 1024) & (size // 1024 - 1) == 0] or sizes
+        axes.set_xticks(ticks, [f"{size:,}" for size in ticks])
+        axes.minorticks_off()
+
+
+def _finish(figure: Any, path: Path, legend: Any, columns: int = 1) -> None:
+    legend.plot([], [], "o-", color=LINE, lw=1.5, ms=3.5, label="now")
+    legend.plot([], [], "s--", color=LINE, lw=1.5, ms=3.5, label="then")
+    legend.legend(frameon=False, fontsize=8, ncols=columns)
+    _save(figure, path)
+
+
+PINK, YELLOW = "#cc79a7", "#b8860b"  # middle tones, legible on both themes
+
+
+def lund_smith(path: Path) -> None:
+    figure, axes = _axes(4.4)
+    names = "three loops, one core", "harish_narayanan", "katz_kider", "lund_smith_unrolled", "lund_smith"
+    lines = [
+        (name, color, f"{name}, then, s", f"{name}, s")
+        for name, color in zip(names, (LINE, PINK, ORANGE, GREEN, BLUE), strict=True)
+    ]
+    _then_and_now(axes, rows_of("papers/lund-smith-times"), "vertices", lines)
+    axes.set(xlabel="vertices", ylabel="seconds")
+    _finish(figure, path, axes, 2)
+
+
+def buluc(path: Path) -> None:
+    figure, axes = _axes(4.4)
+    host, gpu = rows_of("papers/buluc-host"), rows_of("papers/buluc-times")
+    lines = [
+        ("three loops, one core", LINE, "iterative, then, ms", "iterative, ms"),
+        ("rkleene, one core", YELLOW, "recursive, then, ms", "recursive, ms"),
+    ]
+    _then_and_now(axes, host, "vertices", lines)
+    for name, color in (("buluc_iterative", PINK), ("rkleene_plain", ORANGE), ("rkleene", BLUE)):
+        rows = [row for row in gpu if row["method"] == name]
+        _then_and_now(axes, rows, "vertices", [(f"{name}, GPU", color, "then, ms", "ms")])
+    axes.set(xlabel="vertices", ylabel="milliseconds")
+    ticks = [int(row["vertices"]) for row in host]
+    axes.set_xticks(ticks, [f"{n:,}" for n in ticks])
+    _finish(figure, path, axes, 2)
+
+
+def _panels(count: int, height: float = 2.8) -> Any:
+    figure, panels = plt.subplots(1, count, figsize=(3.2 * count, height), layout="constrained")
+    for axes in panels:
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.tick_params(length=3)
+    return figure, panels
+
+
+def bertoldi_ranks(path: Path) -> None:
+    figure, (speedup, efficiency, waited) = _panels(3)
+    rows = [row for row in rows_of("papers/bertoldi-ranks") if row["how"] == "rows"]
+    counts = [int(row["ranks"]) for row in rows]
+    _then_and_now(speedup, rows, "ranks", [("rows", BLUE, "speedup, then", "speedup")], is_log=False)
+    speedup.plot([1, max(counts)], [1, max(counts)], ":", color=LINE, lw=1, label="ideal")
+    _then_and_now(efficiency, rows, "ranks", [("rows", BLUE, "efficiency, then", "efficiency")], is_log=False)
+    _then_and_now(waited, rows, "ranks", [("rows", BLUE, "", "share that waited")], is_log=False)
+    speedup.set(xlabel="ranks", ylabel="speedup", ylim=(0, None))
+    efficiency.set(xlabel="ranks", ylabel="efficiency, %", ylim=(0, None))
+    waited.set(xlabel="ranks", ylabel="% of the time that ranks waited", ylim=(0, None))
+    _finish(figure, path, speedup)
+
+
+def bertoldi_threads(path: Path) -> None:
+    figure, (speedup, efficiency) = _panels(2)
+    table = rows_of("papers/bertoldi-threads")
+    full = [row["vertices"] for row in table if row["threads"] == "8" and _value(row.get("speedup", "—")) is not None]
+    sizes = sorted({"1000", *full[-1:]}, key=int)
+    for n, color in zip(sizes, (ORANGE, BLUE), strict=False):
+        rows = [row for row in table if row["vertices"] == n]
+        label = f"{int(n):,} vertices"
+        _then_and_now(speedup, rows, "threads", [(label, color, "speedup, then", "speedup")], is_log=False)
+        _then_and_now(efficiency, rows, "threads", [(label, color, "efficiency, then", "efficiency")], is_log=False)
+    speedup.plot([1, 8], [1, 8], ":", color=LINE, lw=1, label="ideal")
+    speedup.set(xlabel="threads", ylabel="speedup", ylim=(0, None))
+    efficiency.set(xlabel="threads", ylabel="efficiency, %", ylim=(0, None))
+    _finish(figure, path, speedup)
+
+
+def bertoldi_gpu(path: Path) -> None:
+    figure, axes = _axes(3.6)
+    table = rows_of("papers/bertoldi-blocks")
+    for count, color in (("32", ORANGE), ("128", GREEN), ("256", BLUE), ("1024", PINK)):
+        rows = [row for row in table if row["threads of a block"] == count]
+        _then_and_now(axes, rows, "vertices", [(f"{count} threads a block", color, "then, ms", "direct, ms")])
+    ticks = (1000, 2000, 5000, 10_000)
+    axes.set_xticks(ticks, [f"{n:,}" for n in ticks])
+    axes.set(xlabel="vertices", ylabel="milliseconds")
+    _finish(figure, path, axes)
+
+
+def gaioso(path: Path) -> None:
+    figure, (times, ratios) = _panels(2, 3.2)
+    rows = [row for row in rows_of("papers/gaioso-times") if row["vertices"] != "mean"]
+    fair = next((column for column in rows[0] if column.startswith("katz_kider") and column.endswith(", ms")), "")
+    names = [("harish_narayanan", PINK), ("katz_kider", ORANGE), ("gaioso", BLUE)]
+    lines = [(name, color, "", fair if name == "katz_kider" else f"{name}, ms") for name, color in names]
+    _then_and_now(times, rows, "vertices", lines)
+    over = [(f"over {name}", color, f"over {name}, then", f"over {name}") for name, color in names[:2]]
+    _then_and_now(
+        ratios, rows, "vertices", [*over, ("over three loops", LINE, "over three loops, then", "over three loops")]
+    )
+    times.set(xlabel="vertices", ylabel="milliseconds")
+    times.legend(frameon=False, fontsize=8)
+    ratios.set(xlabel="vertices", ylabel="times as fast", ylim=(1, None))
+    _finish(figure, path, ratios)
+
+
 #: Tables that no page shows, because they have too many rows.
 DRAWN = {"larger/killed", "papers/host", "papers/gpu"}
 
@@ -182,4 +312,10 @@ PLOTS: dict[str, Callable[[Path], None]] = {
     "killed.svg": plot_killed_runs,
     "ranks.svg": ranks,
     "several.svg": several,
+    "then-lund-smith.svg": lund_smith,
+    "then-buluc.svg": buluc,
+    "then-bertoldi-ranks.svg": bertoldi_ranks,
+    "then-bertoldi-threads.svg": bertoldi_threads,
+    "then-bertoldi-gpu.svg": bertoldi_gpu,
+    "then-gaioso.svg": gaioso,
 }
