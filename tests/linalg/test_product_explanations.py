@@ -18,7 +18,7 @@ DISTANCES = np.where(np.inf == A, np.iinfo(np.int32).max, A).astype(np.int32)
 #: A function, its arguments and options, and the kernel, pairs and dtype of the sums.
 PRODUCTS = {
     "floats": (sr.matmul, (A, A), {}, "product", 27, "float64"),
-    "witness": (sr.matmul, (A, A), {"return_witness": True}, "steps of a sequence with witness", 27, "float64"),
+    "witness": (sr.matmul, (A, A), {"return_witness": True}, "product with witness", 27, "float64"),
     "float16": (sr.matmul, (A.astype(np.float16),) * 2, {}, "product", 27, "float32"),
     "log_plus": (sr.matmul, (A[:2, :2].astype(np.float32),) * 2, {"semiring": "log_plus"}, "product", 8, "float64"),
     "integers": (sr.matmul, (DISTANCES, DISTANCES), {}, "product", 27, "int32"),

@@ -24,8 +24,15 @@ from semiring.kernels.cpu.elimination.gathered_rows import folds_for
 from semiring.kernels.cpu.first_calls import FirstCalls
 from semiring.kernels.cpu.product import macro_kernel
 from semiring.kernels.cpu.product.macro_kernel import FULL, HEAD, SHAPE_WORDS, WORDS, ProductShape
-from semiring.kernels.cpu.product.matvec import build_dots, build_updates, matrix_vector
+from semiring.kernels.cpu.product.matvec import (
+    build_dots,
+    build_updates,
+    build_witness_dots,
+    matrix_vector,
+    matrix_vector_witness,
+)
 from semiring.kernels.cpu.product.micro_kernel import RUN, build_find, build_tile, find_witnesses
+from semiring.kernels.cpu.product.row_walks import multiply_rows
 from semiring.kernels.cpu.thread_pool import run_on_ranges
 from semiring.kernels.cpu.thread_team import HEADER, MAX_BLOCKS, lease, run_blocks
 from semiring.kernels.definition import KernelDefinition, define
@@ -39,6 +46,7 @@ _COPY_BYTES = 1 << 24  # of a copy of rows or columns of an operand, if these by
 _COPY_STRIP = 256
 VECTOR_PAIRS = 1 << 12  # a matrix and a vector of fewer pairs are one tile, which is called faster
 ROUND_PAIRS = 1 << 27  # pairs that `close_by_rows` computes between two tests for Ctrl-C: some ten milliseconds
+_FEW_ROWS = 32  # rows up to which a product with witness is computed row by row
 _BLOCK_INSTRUCTIONS = 1 << 29  # vector instructions between two tests for Ctrl-C: a fifth of a second or less
 HEAVY = 12  # the instructions a pair from which on a ⊗ and ⊕ count as heavy
 
@@ -265,6 +273,14 @@ class Kernels:
 
     def witness_product(self, C: Array, W: Array, A: Array, B: Array, k0: int, threads: int) -> None:
         """Compute C ← C ⊕ A ⊗ B, no size 0. W becomes the smallest k that attains it where C strictly improves."""
+        lines = self._product_of_lines(A, B, threads)
+        if lines is not None:
+            product, places = lines
+            total = self.definition.add.evaluate({"x": C, "y": product}, self.plan.dtype)
+            better = total != C
+            np.copyto(C, product, where=better)
+            np.add(places, k0, out=W, where=better, dtype=W.dtype)
+            return
         if A.shape[1] < 2 * RUN:
             marks = W if W.dtype == np.int32 else np.full(W.shape, -1, np.int32)
             self.product(C, A, B, marks, 1, 1, k0 if marks is W else 0, threads)
@@ -280,6 +296,24 @@ class Kernels:
             find_witnesses(search, C, A, B, marks, witness, k0, self.lanes, self.plan.zero, threads)
         if witness is not W:
             W[...] = witness
+
+    def _product_of_lines(self, A: Array, B: Array, threads: int) -> tuple[Array, Array] | None:
+        """Return A ⊗ B of few rows, or one column, and its witnesses; None if tiles are as fast."""
+        m, n = A.shape[0], B.shape[1]
+        threads = threads if A.shape[1] * max(m, n) >= self.speed.parallel_pairs else 1
+        if m <= _FEW_ROWS and B.strides[1] == self.size and n > 1:
+            return multiply_rows(self.plan, A, B, threads)
+        if n == 1 and A.strides[0] == self.size and m > 1:
+            lines = multiply_rows(self.plan, B.T, A.T, threads, vector_first=False)
+            return lines[0].T, lines[1].T
+        by_row = m == 1 and B.strides[0] == self.size
+        if not by_row and (n > 1 or A.strides[1] != self.size):
+            return None
+        what = self._describe_purpose("matrix-vector product with witness")
+        native = compile_native(build_witness_dots, self.definition, host(), purpose=what, vector_first=by_row)
+        matrix, x = (B.T, A[0]) if by_row else (A, B[:, 0])
+        product, places = matrix_vector_witness(native, matrix, x, threads)
+        return (product[None], places[None]) if by_row else (product[:, None], places[:, None])
 
     def _run_on_threads(
         self, shape: _ShapeRecord, matrices: tuple[Array, ...], options: tuple[int, ...], blocks: Array, threads: int

@@ -50,6 +50,7 @@ from semiring.kernels.cpu.codegen.vector import (
     Value,
     Vectors,
     constant_vector,
+    declare_function,
     make_opaque,
     prefetch,
     splat,
@@ -102,6 +103,15 @@ class Pair:
             return self.vectors.fma(a, b, c)
         return self.sum(c, self.product(a, b))
 
+    def is_better(self, term: Operand, c: Value) -> Value:
+        """Return whether c ⊕ term is the term and not c, for a ⊕ that selects and a c that is not NaN."""
+        add, v = self.definition.add, self.vectors
+        order = {"min": "<", "max": ">", "or": ">"}.get(add.op)
+        if order is not None and {arg.op for arg in add.args} == {"var"}:
+            return v.compare(order, term.value, c)
+        selected = lower(v, self.target, add, {"x": term, "y": Operand(c)}).value
+        return v.builder.and_(v.compare("==", selected, term.value), v.compare("!=", selected, c))
+
     @property
     def _is_multiply_add(self) -> bool:
         plain = {"var"}
@@ -146,11 +156,39 @@ class NativeBuilder:
     def store(self, value: Value, address: Value, align: int = 1) -> None:
         self.builder.store(value, self.builder.inttoptr(address, value.type.as_pointer())).align = align
 
+    def mask_of(self, count: Value) -> Value:
+        """Return a mask of the first ``count`` lanes, an I64."""
+        b, lanes = self.builder, self.vectors.lanes
+        numbers = ir.Constant(ir.VectorType(I32, lanes), list(range(lanes)))
+        return b.icmp_signed("<", numbers, splat(b, b.trunc(count, I32), lanes))
+
+    def load_masked(self, address: Value, mask: Value, default: Value) -> Value:
+        """Load a vector, and the lanes of ``default`` outside of the mask, where nothing is read."""
+        kind, b = default.type, self.builder
+        arguments = [b.inttoptr(address, kind.as_pointer()), ir.Constant(I32, 1), mask, default]
+        function = ir.FunctionType(kind, [argument.type for argument in arguments])
+        name = f"llvm.masked.load.v{kind.count}{_name_of_element(kind)}.p0"
+        return b.call(declare_function(b.module, name, function), arguments)
+
+    def store_masked(self, value: Value, address: Value, mask: Value) -> None:
+        """Store the lanes of a vector in the mask."""
+        kind, b = value.type, self.builder
+        arguments = [value, b.inttoptr(address, kind.as_pointer()), ir.Constant(I32, 1), mask]
+        function = ir.FunctionType(ir.VoidType(), [argument.type for argument in arguments])
+        name = f"llvm.masked.store.v{kind.count}{_name_of_element(kind)}.p0"
+        b.call(declare_function(b.module, name, function), arguments)
+
     def element_address(self, base: str, row: Value, column: Value, size: int = 0) -> Value:
         """Return the address of an element of ``size`` bytes, by default an element of the definition."""
         b = self.builder
         start = b.add(self.arguments[base], b.mul(row, self.arguments[f"{base}_row"]))
         return b.add(start, b.mul(column, ir.Constant(I64, size or self.element.size)))
+
+
+def _name_of_element(kind: Any) -> str:
+    """Return the name of the element of a vector in the names of intrinsics, such as ``f32``."""
+    element = kind.element
+    return f"i{element.width}" if hasattr(element, "width") else "f32" if isinstance(element, ir.FloatType) else "f64"
 
 
 def build_tile(

@@ -35,7 +35,7 @@ from semiring.kernels.cpu.codegen.lowering import Operand, instructions, lower
 from semiring.kernels.cpu.codegen.native import compile_native
 from semiring.kernels.cpu.codegen.numba_internals import for_range_slice
 from semiring.kernels.cpu.codegen.target import Target, host
-from semiring.kernels.cpu.codegen.vector import I32, I64, Value, declare_function, make_opaque, splat
+from semiring.kernels.cpu.codegen.vector import I32, I64, Value, make_opaque, splat
 from semiring.kernels.cpu.product.micro_kernel import NativeBuilder
 from semiring.kernels.cpu.thread_pool import run_on_ranges, run_tasks
 from semiring.kernels.definition import KernelDefinition, define
@@ -137,9 +137,7 @@ class _WalkBuilder(NativeBuilder):
         }
         lanes = self.number(self.lanes)
         self.whole = b.mul(b.udiv(self.words["columns"], lanes), lanes)  # columns in whole vectors
-        rest = b.trunc(b.sub(self.words["columns"], self.whole), I32)
-        numbers = ir.Constant(ir.VectorType(I32, self.lanes), list(range(self.lanes)))
-        self.mask = b.icmp_signed("<", numbers, splat(b, rest, self.lanes))
+        self.mask = self.mask_of(b.sub(self.words["columns"], self.whole))
         self.has_rest = b.icmp_signed(">", self.words["columns"], self.whole)
 
     def number(self, value: int) -> Value:
@@ -152,39 +150,13 @@ class _WalkBuilder(NativeBuilder):
             base = b.add(base, b.mul(index, self.words[stride] if isinstance(stride, str) else self.number(stride)))
         return base
 
-    def load_masked(self, address: Value, default: Value) -> Value:
-        """Load the last vector of a line, with the lanes of ``default`` beyond the line."""
-        kind, b = default.type, self.builder
-        name = f"llvm.masked.load.v{kind.count}{_letter(kind)}.p0"
-        pointer = b.inttoptr(address, kind.as_pointer())
-        arguments = [pointer, ir.Constant(I32, 1), self.mask, default]
-        function = ir.FunctionType(kind, [argument.type for argument in arguments])
-        return b.call(declare_function(b.module, name, function), arguments)
-
-    def store_masked(self, value: Value, address: Value) -> None:
-        """Store the last vector of a line, without the lanes beyond the line."""
-        kind, b = value.type, self.builder
-        name = f"llvm.masked.store.v{kind.count}{_letter(kind)}.p0"
-        pointer = b.inttoptr(address, kind.as_pointer())
-        arguments = [value, pointer, ir.Constant(I32, 1), self.mask]
-        function = ir.FunctionType(ir.VoidType(), [argument.type for argument in arguments])
-        b.call(declare_function(b.module, name, function), arguments)
-
-    def term(self, x: Value, a: Value) -> Operand:
-        return self.pair.product(x, a) if self.vector_first else self.pair.product(a, x)
-
     def add_term(self, c: Value, w: Value, x: Value, a: Value, k: Value) -> tuple[Value, Value]:
         """Return c ⊕ (x ⊗ a), and its witness: ``k`` if the term is strictly better than c."""
         b, v = self.builder, self.vectors
         if not self.has_witness:
             return (self.pair.accumulate(c, x, a) if self.vector_first else self.pair.accumulate(c, a, x)), w
-        term, add = self.term(x, a), self.definition.add
-        order = {"min": "<", "max": ">", "or": ">"}.get(add.op)
-        if order is not None and {arg.op for arg in add.args} == {"var"}:
-            better = v.compare(order, term.value, c)
-        else:
-            selected = lower(v, self.target, add, {"x": term, "y": Operand(c)}).value
-            better = b.and_(v.compare("==", selected, term.value), v.compare("!=", selected, c))
+        term = self.pair.product(x, a) if self.vector_first else self.pair.product(a, x)
+        better = self.pair.is_better(term, c)
         return v.select(better, term.value, c), b.select(better, k, w)
 
     # --------------------------------------------------------------------------------------------------- products
@@ -245,7 +217,7 @@ class _WalkBuilder(NativeBuilder):
         line = []
         for v in range(vectors):
             address = b.add(a_now, self.number(v * self.bytes))
-            line.append(self.load_masked(address, self.zero) if is_masked else self.load(address))
+            line.append(self.load_masked(address, self.mask, self.zero) if is_masked else self.load(address))
         k = splat(b, b.trunc(b.add(first, index), I32), self.lanes) if self.has_witness else None
         factors = [self.vectors.splat(self.load(self.at(row, (index, size)), self.element.ir)) for row in x]
         results = self.add_terms(cells, sums, [(factors[i], line[v]) for i, v in cells], k)
@@ -460,7 +432,7 @@ class _WalkBuilder(NativeBuilder):
             for place, is_masked in self.vectors_of_line():
                 address = self.at(y, (place, self.element.size))
                 source = self.at(line, (place, self.element.size))
-                factor = self.load_masked(source, self.zero) if is_masked else self.load(source)
+                factor = self.load_masked(source, self.mask, self.zero) if is_masked else self.load(source)
                 operands = {"x": Operand(self.load(address)), "y": Operand(factor)}
                 value = lower(self.vectors, self.target, self.weigh, operands).value
                 if is_masked:
@@ -479,7 +451,10 @@ class _WalkBuilder(NativeBuilder):
             kind = self.vectors.type if name == "states" else self.witness_type
             for place, is_masked in self.vectors_of_line():
                 value = self.load(self.at(source, (place, size)), kind)
-                (self.store_masked if is_masked else self.store)(value, self.at(line, (place, size)))
+                if is_masked:
+                    self.store_masked(value, self.at(line, (place, size)), self.mask)
+                else:
+                    self.store(value, self.at(line, (place, size)))
 
     def vectors_of_line(self) -> Iterator[tuple[Value, bool]]:
         """Yield, inside a loop over whole vectors and then in a branch, the column and whether the vector is masked."""
@@ -488,12 +463,6 @@ class _WalkBuilder(NativeBuilder):
             yield j, False
         with b.if_then(self.has_rest):
             yield self.whole, True
-
-
-def _letter(kind: Any) -> str:
-    """Return the name of an element of a vector in the names of intrinsics, such as ``f32``."""
-    element = kind.element
-    return f"i{element.width}" if hasattr(element, "width") else "f32" if isinstance(element, ir.FloatType) else "f64"
 
 
 # ------------------------------------------------------------------------------------------------------- the calls
