@@ -64,9 +64,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Tiers(), "tiers of tests")
     if distributes(config):
         return
-    from semiring.kernels.cpu import first_calls  # imports Numba, which reads the environment at that time
+    from semiring.kernels.cpu import first_calls
 
     first_calls.SECONDS = 0.0  # tests are about the compiled kernels, and tests of the first calls set another value
+    os.environ.setdefault("SEMIRING_NUMPY_SECONDS", "1")  # programs that tests run start no process beside them
 
 
 def pytest_report_header(config: pytest.Config) -> str:

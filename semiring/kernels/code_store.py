@@ -33,7 +33,8 @@ from typing import Any, Literal
 
 from semiring.logs import logger
 
-KERNEL, DIGESTS = "kernel", "digests"  # the kinds of entries, and the ends of their names
+#: The kinds of entries, and the ends of their names. `prune` removes a reservation as an entry that is being written.
+KERNEL, DIGESTS, RESERVATION = "kernel", "digests", "part"
 
 #: The bytes of a folder above which `prune` removes entries: some thousands of kernels, of 10 to 200 KB.
 LIMIT = 256 << 20
@@ -197,6 +198,36 @@ def save(fingerprint: str | None, key: str, state: Any, *, kind: str = KERNEL) -
         if temporary is not None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
+
+
+def reserve(fingerprint: str, key: str, seconds: float) -> bool:
+    """Return whether this process is the one to make an entry, until it calls `release` or ``seconds`` have passed.
+
+    Raises `OSError` if the entry could not be stored.
+    """
+    path = _path(fingerprint, key, RESERVATION)
+    if path is None:
+        raise OSError("no folder stores kernels")
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if reason := refusal(path.parent):
+        _warn_once(path.parent, reason)
+        raise PermissionError(reason)
+    with contextlib.suppress(FileNotFoundError):
+        if time.time() - path.stat().st_mtime > seconds:
+            path.unlink()
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        return False
+    return True
+
+
+def release(fingerprint: str, key: str) -> None:
+    """End a reservation."""
+    path = _path(fingerprint, key, RESERVATION)
+    if path is not None:
+        with contextlib.suppress(OSError):
+            path.unlink()
 
 
 _save_count = 0

@@ -56,13 +56,13 @@ def _terms(plan: KernelPlan, A: Array, B: Array) -> Iterator[tuple[int, Array]]:
         yield k, _mul(plan, A[:, k : k + 1], B[k : k + 1, :])
 
 
-def _unpack(words: Array, columns: int) -> Array:
+def unpack_bits(words: Array, columns: int) -> Array:
     """Return truth values from bits: bit b of word w is column 32·w + b."""
     octets = np.ascontiguousarray(words).astype("<u4", copy=False).view(np.uint8)
     return np.unpackbits(octets, axis=1, count=columns, bitorder="little").view(np.bool_)
 
 
-def _pack_into(words: Array, values: Array) -> None:
+def pack_bits(words: Array, values: Array) -> None:
     """Write truth values as bits. Tail bits are zero."""
     octets = np.zeros((words.shape[0], 4 * words.shape[1]), np.uint8)
     packed = np.packbits(values, axis=1, bitorder="little")
@@ -102,7 +102,7 @@ class ReferenceBackend(PathKernels, SequenceKernels, SparseKernels, CentralityKe
             values, A, B = _operands(C, A, B)
             for _, term in _terms(plan, A, B):
                 values = _add(plan, values, term)
-            _pack_into(C, values)
+            pack_bits(C, values)
             return
         for _, term in _terms(plan, A, B):
             C[...] = _add(plan, C, term)
@@ -121,7 +121,7 @@ class ReferenceBackend(PathKernels, SequenceKernels, SparseKernels, CentralityKe
         better = _add(plan, current, product) != current
         W[better] = witness[better]
         if plan.storage == "bits":
-            _pack_into(C, np.where(better, product, current))
+            pack_bits(C, np.where(better, product, current))
         else:
             C[better] = product[better]
 
@@ -132,9 +132,9 @@ class ReferenceBackend(PathKernels, SequenceKernels, SparseKernels, CentralityKe
         Raises `AlgebraError` if the semiring has no star, and `DTypeError` if its star does not support the dtype.
         """
         if plan.storage == "bits":
-            values = _unpack(A, A.shape[0])
+            values = unpack_bits(A, A.shape[0])
             self._eliminate(plan, values)
-            _pack_into(A, values)
+            pack_bits(A, values)
         else:
             self._eliminate(plan, A)
 
@@ -392,4 +392,4 @@ def _operands(C: Array, A: Array, B: Array, columns: int | None = None) -> tuple
     The number of rows of B is the inner size, and zero tail bits give zero tail columns.
     """
     n = 32 * C.shape[1] if columns is None else columns
-    return _unpack(C, n), _unpack(A, B.shape[0]), _unpack(B, n)
+    return unpack_bits(C, n), unpack_bits(A, B.shape[0]), unpack_bits(B, n)

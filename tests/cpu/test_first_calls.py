@@ -12,9 +12,9 @@ from tiers import full, quick
 
 import semiring as sr
 from semiring.closures import closure_with_predecessors
-from semiring.kernels import get_backend
+from semiring.kernels import cpu, get_backend
 from semiring.kernels.cpu import first_calls, kernels
-from semiring.kernels.cpu.closing import small_gains
+from semiring.kernels.cpu.first_calls import FirstCalls
 from semiring.kernels.engine import make_plan
 
 OWN = sr.Semiring("own", add="max(x, y)", mul="x * y", zero=0, one=1, domain=(0, 1))
@@ -22,31 +22,28 @@ OWN = sr.Semiring("own", add="max(x, y)", mul="x * y", zero=0, one=1, domain=(0,
 
 @pytest.fixture
 def in_numpy(monkeypatch):
-    """Record (what, whether NumPy computed it) of each first call, as if nothing were compiled and time were
-    unlimited."""
-    said = []
-    monkeypatch.setattr(kernels, "is_compiled", lambda *_, **__: False)
+    """Run a function as if nothing were compiled and time were unlimited.
+
+    Return its result, and for each group of kernels whether NumPy computed its last call.
+    """
     monkeypatch.setattr(first_calls, "SECONDS", 1e9)
-    # Plans keep the way of small matrices whose weights gain, and it the kernels that a test before this one compiled.
-    monkeypatch.setattr(
-        small_gains, "_gaining_closure", lambda plan: small_gains._make_gaining_closure(plan.semiring, plan.dtype)
-    )
-    for name in ("product", "close", "predecessors"):
-        original = getattr(first_calls.FirstCalls, name)
+    said, calls = {}, {}
+    original = FirstCalls._is_left
 
-        def record(self, *arguments, name=name, original=original):
-            found = original(self, *arguments)
-            said.append((name, found is not None and found is not False))
-            return found
+    def record(self, group, *arguments):
+        said[group] = original(self, group, *arguments)
+        return said[group]
 
-        monkeypatch.setattr(first_calls.FirstCalls, name, record)
+    def find(plan):
+        key = plan.semiring, plan.dtype, plan.facts, plan.storage, str(plan.zero)
+        return calls.setdefault(key, FirstCalls(plan, lambda: False))
 
     def run(function):
-        kernels._kernels.clear()
         said.clear()
-        result = function()
-        kernels._kernels.clear()
-        return result, dict(said)
+        with monkeypatch.context() as patch:
+            patch.setattr(FirstCalls, "_is_left", record)
+            patch.setattr(cpu, "first_calls_of", find)
+            return function(), dict(said)
 
     return run
 
@@ -90,17 +87,19 @@ def test_the_bits_are_those_of_the_compiled_kernels(rng, in_numpy, name, dtype, 
     A = _matrix(rng, semiring, np.dtype(dtype), n, share)
     if semiring == sr.max_plus:
         A = np.where(np.triu(np.ones((n, n), bool), 1), A, semiring.zero_for(A.dtype))
-    expected = sr.closure(A, semiring)
-    found, said = in_numpy(lambda: sr.closure(A, semiring))
-    assert found.tobytes() == expected.tobytes()
-    assert said.get("close", n == 1 or dtype == "bool" or semiring == sr.max_plus)  # its weights gain
-    pairs = closure_with_predecessors(A, semiring)
-    found, said = in_numpy(lambda: closure_with_predecessors(A, semiring))
-    assert [array.tobytes() for array in found] == [array.tobytes() for array in pairs]
-    product = sr.matmul(A, A.T, semiring)
-    found, said = in_numpy(lambda: sr.matmul(A, A.T, semiring))
-    assert found.tobytes() == product.tobytes()
-    assert said["product"] or dtype == "int32"
+    stack = np.stack([A[:9, :9], A[:9, :9].T])
+    calls = {
+        "closure": lambda: [sr.closure(A, semiring)],
+        "predecessors": lambda: closure_with_predecessors(A, semiring),
+        "product": lambda: [sr.matmul(A, A.T, semiring), sr.matmul(A[0], A, semiring), sr.matmul(A, A[:, 0], semiring)],
+        "witness": lambda: sr.matmul(A, A.T, semiring, return_witness=True),
+        "stacks": lambda: [sr.matmul(stack, stack, semiring), sr.closure(stack, semiring)],
+    }
+    for what, call in calls.items():
+        expected = call()
+        found, said = in_numpy(call)
+        assert [array.tobytes() for array in found] == [array.tobytes() for array in expected], what
+        assert all(said.get(group, True) for group in ("product", "closure", "witness")), said
 
 
 @pytest.mark.parametrize("n", [24, 25, 32, 33, 100])
@@ -109,10 +108,10 @@ def test_sums_are_rounded_in_the_order_of_the_compiled_kernels(rng, monkeypatch,
     A = (rng.random((n, n)) * 10.0 ** rng.integers(-3, 4, (n, n))).astype(dtype)
     A[rng.random((n, n)) < 0.9] = np.inf
     plan = make_plan(sr.min_plus, A.dtype, nonnegative=True)
-    compiled, found, expected = kernels.kernels_for(plan), A.copy(), A.copy()
-    monkeypatch.setattr(compiled.first_calls, "remaining_seconds", 1e9)
-    assert compiled.first_calls.close(plan, found)
-    compiled.close(expected)
+    monkeypatch.setattr(first_calls, "SECONDS", 1e9)
+    found, expected = A.copy(), A.copy()
+    assert FirstCalls(plan, lambda: False).close(plan, found)
+    kernels.kernels_for(plan).close(expected)
     assert found.tobytes() == expected.tobytes()
 
 
@@ -141,53 +140,49 @@ def test_weights_of_both_signs_are_closed_in_numpy_with_the_same_bits(rng, in_nu
         assert found == expected
         closed.append(said)
     if share == 1.0:
-        assert {"close": True} in closed
+        assert {"closure": True, "gaining": True} in closed
 
 
-@pytest.mark.parametrize("name", ["log_plus", "plus_times", "lukasiewicz"])  # 1 + x - 1 is not x
-def test_what_is_rounded_in_another_order_is_compiled_at_once(name):
-    plan = make_plan(sr.as_semiring(name), np.dtype("float64"), nonnegative=True)
-    assert first_calls.FirstCalls(plan, is_compiled=False).remaining_seconds == 0
+@pytest.mark.parametrize(
+    ("name", "dtype", "groups"),
+    [
+        *((name, "float64", "") for name in ("log_plus", "plus_times", "lukasiewicz")),  # 1 + x - 1 is not x
+        *((name, "int64", "product") for name in ("plus_times", "xor_and")),
+        ("max_min", "float64", "closure gaining predecessors product witness"),
+    ],
+)
+def test_what_is_rounded_in_another_order_is_compiled_at_once(monkeypatch, name, dtype, groups):
+    monkeypatch.setattr(first_calls, "SECONDS", None)
+    plan = make_plan(sr.as_semiring(name), np.dtype(dtype), nonnegative=True)
+    assert sorted(FirstCalls(plan, bool).pending) == groups.split()
 
 
 def test_signs_and_rounded_functions_are_left_to_the_compiled_kernels(monkeypatch):
     monkeypatch.setattr(first_calls, "SECONDS", 1.0)
     float64 = np.dtype("float64")
-    assert first_calls.FirstCalls(make_plan(sr.max_times, float64), is_compiled=False).remaining_seconds == 0
-    signed = first_calls.FirstCalls(make_plan(sr.max_min, float64), is_compiled=False)
-    assert signed.close(make_plan(sr.max_min, float64), np.array([[1.0, -2.0], [0.0, 3.0]]))
-    assert not signed.close(make_plan(sr.max_min, float64), np.array([[1.0, -2.0], [-0.0, 3.0]]))
+    assert not FirstCalls(make_plan(sr.max_times, float64), bool).pending
+    plan = make_plan(sr.max_min, float64)
+    signed = FirstCalls(plan, bool)
+    assert signed.close(plan, np.array([[1.0, -2.0], [0.0, 3.0]]))
+    assert not signed.close(plan, np.array([[1.0, -2.0], [-0.0, 3.0]]))
     soft = sr.Semiring("soft", add="max(x, y)", mul="log(exp(x) * exp(y))", zero="-inf", one=0, domain="[-inf, 0]")
-    assert first_calls.FirstCalls(make_plan(soft, float64, nonnegative=True), is_compiled=False).remaining_seconds == 0
+    assert not FirstCalls(make_plan(soft, float64, nonnegative=True), bool).pending
 
 
-def test_the_time_in_numpy_ends(rng, monkeypatch):
+def test_the_caller_compiles_after_the_given_seconds(monkeypatch):
     plan = make_plan(sr.min_plus, np.dtype("float64"), nonnegative=True)
-    monkeypatch.setattr(first_calls, "SECONDS", 0.01)
-    first = first_calls.FirstCalls(plan, is_compiled=False)
-    A = rng.random((20, 20))
-    calls = 0
-    while first.close(plan, A.copy()):
-        calls += 1
-        assert calls < 1000
-    assert first.remaining_seconds == 0
-    assert not first.product(plan, A, A, A.copy(), 1)
-    large = first_calls.FirstCalls(plan, is_compiled=False)
-    assert not large.close(plan, np.empty((2000, 2000)))
-    assert large.remaining_seconds == 0, "what was compiled for the large one serves the small ones"
-    assert first_calls.FirstCalls(plan, is_compiled=True).remaining_seconds == 0
-
-
-def test_the_environment_says_how_long_numpy_computes(monkeypatch):
-    plan = make_plan(sr.min_plus, np.dtype("float64"), nonnegative=True)
-    monkeypatch.setattr(first_calls, "SECONDS", 1.0)
-    for given, expected in (("0", 0.0), (" 2.5 ", 2.5), ("", 1.0)):
+    monkeypatch.setattr(first_calls, "SECONDS", None)
+    A = np.ones((20, 20))
+    for given, expected in (("0", 0), (" 2e-3 ", 2), ("", 10)):
         monkeypatch.setenv("SEMIRING_NUMPY_SECONDS", given)
-        assert first_calls.FirstCalls(plan, is_compiled=False).remaining_seconds == expected
+        first = FirstCalls(plan, bool)
+        assert sum(first.close(plan, A.copy()) for _ in range(10)) == expected
     for given in ("fast", "-1", "nan"):
         monkeypatch.setenv("SEMIRING_NUMPY_SECONDS", given)
         with pytest.raises(sr.errors.SemiringError, match=f"SEMIRING_NUMPY_SECONDS is '{given}'"):
-            first_calls.FirstCalls(plan, is_compiled=False)
+            FirstCalls(plan, bool)
+    monkeypatch.setenv("SEMIRING_NUMPY_SECONDS", "1e9")
+    assert not FirstCalls(plan, lambda: True).close(plan, A), "the kernels are on disk"
 
 
 def test_a_product_in_place(rng, in_numpy):

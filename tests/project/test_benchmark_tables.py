@@ -26,6 +26,7 @@ TINY = {
     "benchmarks.compat": "--sizes 12 --scripts 12",
     "benchmarks.einsum": "--size 40 --sizes 16 --vertices 10",
     "benchmarks.factor": "--vertices 64 --table 8 --queries 200",
+    "benchmarks.first_call": "--sizes 10",
     "benchmarks.gemm": "--size 16 --threads 1",
     "benchmarks.larger": "--n 1600 --memory 8MiB --threads 1",
     "benchmarks.limits": "--threads 1",
@@ -49,6 +50,7 @@ NEEDS = {
 
 #: The columns that some rows leave empty, with the reason.
 PARTLY = {
+    ("benchmarks.first_call", "calls"): "NumPy",  # paths, for which NumPy has no expression of one line
     ("benchmarks.larger", "strips"): "rounds|moved|of the model's|GB/s|of the bound",  # the closure in memory has none
     ("benchmarks.peers", "weights"): ".",  # a library that does not answer for a graph
     ("benchmarks.peers", "hops"): ".",

@@ -12,17 +12,21 @@ From the bottom up:
   all shortest paths.
 * `threads` has the pool of threads and the team of native threads.
 * `kernels` holds the kernels of one definition.
+* `first_calls` computes the first calls of a definition in NumPy, while another process compiles its kernels.
+
+This module loads neither Numba nor a module that does. A method imports the loops that it calls.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from semiring.algebra import Semiring
+from semiring.algebra.catalogue import adds_exponentials
 from semiring.errors import AlgebraError
 from semiring.kernels.contract import (
     Array,
@@ -37,14 +41,15 @@ from semiring.kernels.contract import (
     SparseKernels,
     Steps,
 )
-from semiring.kernels.cpu import bit_matrices, dependency_loops, dijkstra_loops, sparse_loops
-from semiring.kernels.cpu.kernels import copy_matrix, kernels_for
-from semiring.kernels.cpu.product import log_products, log_vectors, log_walks, row_walks
-from semiring.kernels.cpu.product.macro_kernel import FULL
-from semiring.kernels.machines import cpu_speed
+from semiring.kernels.cpu.compiler_process import PRODUCT
+from semiring.kernels.cpu.first_calls import FirstCalls
+from semiring.kernels.cpu.laws_of_bits import laws_of
 from semiring.kernels.spans import record_kernels
 from semiring.kernels.tolerance import Tolerance
 from semiring.progress import in_parts
+
+if TYPE_CHECKING:
+    from semiring.kernels.cpu.kernels import Kernels
 
 _DTYPES = frozenset("fdhilqB?")
 _STACKED_PAIRS = 1 << 18  # pairs: for a larger product of a stack, the cost of a call is negligible
@@ -72,7 +77,7 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels, S
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
         """Return whether the semiring is defined on the dtype, which must be one of the host."""
         if storage == "bits":
-            return bool(dtype == np.bool_ and bit_matrices.supports(semiring))
+            return bool(dtype == np.bool_) and laws_of(semiring) is not None
         return dtype.char in _DTYPES and dtype.isnative and semiring.supports(dtype)
 
     def multiply(self, plan: KernelPlan, C: Array, A: Array, B: Array) -> None:
@@ -83,21 +88,49 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels, S
 
     def _multiply(self, plan: KernelPlan, C: Array, A: Array, B: Array, accumulate: int) -> None:
         """Compute C ← [C ⊕] A ⊗ B."""
+        if plan.storage == "elements" and not (C.size and A.shape[-1]):
+            if not accumulate:
+                C[...] = plan.zero
+            return
+        first_calls = first_calls_of(plan)
+        if first_calls.pending and first_calls.product(plan, C, A, B, accumulate):
+            return
+        if plan.storage == "bits":
+            (self._bits.multiply_add if accumulate else self._bits.multiply)(plan, C, A, B)
+            return
         if self._multiply_by_numbers(plan, C, A, B, accumulate):
             return
         if C.ndim == 3:
             self._multiply_stacks(plan, C, A, B, accumulate)
-        elif plan.storage == "bits":
-            (bit_matrices.multiply_add if accumulate else bit_matrices.multiply)(plan, C, A, B)
-        elif A.shape[1]:
-            _product(plan, C, A, B, accumulate)
-        elif not accumulate:
-            C[...] = plan.zero
+            return
+        kernels = self._kernels_for(plan)
+        if 1 not in C.shape or not kernels.vector_product(C, A, B, accumulate, plan.threads):
+            kernels.product(C, A, B, _NO_MARKS, accumulate, 0, 0, plan.threads, in_place=C is B)
+
+    @cached_property
+    def _kernels_for(self) -> Callable[[KernelPlan], Kernels]:
+        from semiring.kernels.cpu.kernels import kernels_for
+
+        return kernels_for
+
+    @cached_property
+    def _bits(self) -> Any:
+        from semiring.kernels.cpu import bit_matrices
+
+        return bit_matrices
+
+    @cached_property
+    def _log_kernels(self) -> tuple[Any, Any, Any]:
+        """The modules of products, products by vectors, and walks of log_plus."""
+        from semiring.kernels.cpu.product import log_products, log_vectors, log_walks
+
+        return log_products, log_vectors, log_walks
 
     def _multiply_by_numbers(self, plan: KernelPlan, C: Array, A: Array, B: Array, accumulate: int) -> bool:
         """Compute C ← [C ⊕] A ⊗ B for log_plus by products of plus_times. Return False if that is not possible."""
-        if C.dtype.kind != "f" or C.size == 0 or plan.zero != -np.inf:
+        if not _adds_exponentials(plan):
             return False
+        log_products, log_vectors, _ = self._log_kernels
         # A product that is added to C may be a row of a larger product, whose results must be bitwise identical. So it
         # is computed as the larger product is.
         if 1 in C.shape[-2:] and not accumulate:
@@ -117,52 +150,68 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels, S
 
     def propagates_nan(self, plan: KernelPlan, m: int, k: int, n: int) -> bool:
         """Return whether products of these sizes show every NaN and ∞ of their operands: see `log_vectors`."""
-        return log_vectors.can_multiply(plan, m, k, n)
+        return _adds_exponentials(plan) and self._log_kernels[1].can_multiply(plan, m, k, n)
 
     def prepare(self, plan: KernelPlan, A: Array | CompressedRows, groups: Array) -> Any:
         """Return the preparation of A for the steps of a batch.
 
         It is None if the products of steps are so large that threads should share them, or tiles compute them faster.
         """
+        from semiring.kernels.cpu.product import row_walks
+        from semiring.kernels.machines import cpu_speed
+
         if isinstance(A, CompressedRows):
             return row_walks.SparseMatrix(plan, A) if row_walks.pays_for_slots(plan, A) else None
         n, pairs = A.shape[-1], groups.size * A.shape[-1] ** 2
-        if log_products.can_multiply(plan, n):
-            return log_walks.PreparedMatrix(plan, A[0, 0]) if A.shape[:2] == (1, 1) and groups.size > 1 else None
+        if self._has_log_products(plan, n):
+            can_walk = A.shape[:2] == (1, 1) and groups.size > 1
+            return self._log_kernels[2].PreparedMatrix(plan, A[0, 0]) if can_walk else None
         shares_matrix = groups.size >= _TILE_ROWS * A.shape[0]
         if n * n >= cpu_speed().parallel_pairs or (shares_matrix and pairs >= _STACKED_PAIRS):
             return None
         return row_walks.DenseMatrices(plan, A, groups)
 
+    def _has_log_products(self, plan: KernelPlan, k: int) -> bool:
+        """Return whether products by B (k, n) are those of log_plus, which have loops of their own."""
+        return _adds_exponentials(plan) and bool(self._log_kernels[0].can_multiply(plan, k))
+
     def walk(self, plan: KernelPlan, preparation: Any, x: Array, steps: Steps) -> None:
-        if isinstance(preparation, log_walks.PreparedMatrix):
-            log_walks.walk(self, plan, preparation, x, steps)
-        else:
+        from semiring.kernels.cpu.product import row_walks
+
+        if isinstance(preparation, row_walks.DenseMatrices | row_walks.SparseMatrix):
             row_walks.walk(plan, preparation, x, steps)
+        else:
+            self._log_kernels[2].walk(self, plan, preparation, x, steps)
 
     def trace(self, W: Array, is_reached: Array, lengths: Array | None) -> None:
+        from semiring.kernels.cpu.product import row_walks
+
         row_walks.trace(W, is_reached, lengths)
 
     def can_pull(self, plan: KernelPlan, n: int) -> bool:
         """Return whether gradients are computed: for log_plus in float32."""
-        return plan.dtype.char == "f" and log_products.can_multiply(plan, n)
+        return plan.dtype.char == "f" and self._has_log_products(plan, n)
 
     def pull(self, plan: KernelPlan, preparation: Any, G: Array, steps: Steps, matrix_gradient: Array) -> bool:
-        return log_walks.pull(plan, preparation, G, steps, matrix_gradient)
+        return bool(self._log_kernels[2].pull(plan, preparation, G, steps, matrix_gradient))
 
     def _multiply_stacks(self, plan: KernelPlan, C: Array, A: Array, B: Array, accumulate: int) -> None:
         """Compute small products in one compiled loop, each on one thread, and large products on all threads."""
         small = C.shape[1] * C.shape[2] * A.shape[2] <= _STACKED_PAIRS
-        if small and C.size and A.shape[2] and plan.storage == "elements":
-            kernels_for(plan).stacked_product(C, A, B, accumulate, plan.threads)
+        if small and plan.storage == "elements":
+            self._kernels_for(plan).stacked_product(C, A, B, accumulate, plan.threads)
             return
         for matrices in in_parts([*zip(C, A, B, strict=True)]):
             self._multiply(plan, *matrices, accumulate)
 
     def can_multiply_in_place(self, plan: KernelPlan, m: int, n: int) -> bool:
         """Return whether C may be B in a product: if whole columns of B are packed before a column of C is written."""
-        if m > 1 and n > 1 and log_products.can_multiply(plan, m):
+        if m > 1 and n > 1 and self._has_log_products(plan, m):
             return True
+        if PRODUCT in first_calls_of(plan).pending:
+            return False  # NumPy would copy B
+        from semiring.kernels.machines import cpu_speed
+
         deepest = 2 * cpu_speed().depth  # deeper columns would not stay in the cache
         return plan.storage == "elements" and 1 < m <= deepest and n > 1
 
@@ -171,16 +220,23 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels, S
         return False
 
     def copy_panel(self, plan: KernelPlan, A: Array, out: Array) -> None:
+        if PRODUCT in first_calls_of(plan).pending:
+            out[...] = A
+            return
+        from semiring.kernels.cpu.kernels import copy_matrix
+
         copy_matrix(A, out, plan.threads)
 
     def multiply_upper(self, plan: KernelPlan, C: Array, A: Array, B: Array, subdiagonals: int, is_left: bool) -> None:
         """Compute `multiply` by a triangular matrix, whose entries that are 0̄ are skipped by whole tiles."""
-        has_own_loop = 1 in C.shape or log_products.can_multiply(plan, B.shape[0])  # products by vectors, and log_plus
-        if plan.storage == "bits" or has_own_loop or not C.size or kernels_for(plan).first_calls.remaining_seconds:
+        has_own_loop = 1 in C.shape or self._has_log_products(plan, B.shape[0])  # products by vectors, and log_plus
+        if plan.storage == "bits" or has_own_loop or not C.size or PRODUCT in first_calls_of(plan).pending:
             self.multiply(plan, C, A, B)
             return
+        from semiring.kernels.cpu.product.macro_kernel import FULL
+
         a_subdiagonals, b_subdiagonals = (subdiagonals, FULL) if is_left else (FULL, subdiagonals)
-        kernels_for(plan).product(
+        self._kernels_for(plan).product(
             *(C, A, B, _NO_MARKS, 0, 0, 0, plan.threads),
             in_place=C is B,
             a_subdiagonals=a_subdiagonals,
@@ -190,35 +246,39 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels, S
     def multiply_add_upper(self, plan: KernelPlan, C: Array, A: Array, B: Array) -> None:
         """Compute `multiply_add` by blocks that cover C on and above the diagonal."""
         n = C.shape[1]
-        if log_products.can_multiply(plan, B.shape[0]):  # log_plus has loops of its own
+        if self._has_log_products(plan, B.shape[0]):
             for start in range(0, n, _STRIP):
                 stop = min(n, start + _STRIP)
                 self.multiply_add(plan, C[:stop, start:stop], A[:stop], B[:, start:stop])
-        elif plan.storage == "bits" or n < 2 or not B.shape[0] or kernels_for(plan).first_calls.remaining_seconds:
+        elif plan.storage == "bits" or n < 2 or not B.shape[0] or PRODUCT in first_calls_of(plan).pending:
             self.multiply_add(plan, C, A, B)
         else:
-            kernels_for(plan).upper_product(C, A, B, plan.threads)
+            self._kernels_for(plan).upper_product(C, A, B, plan.threads)
 
     def multiply_add_witness(self, plan: KernelPlan, C: Array, W: Array, A: Array, B: Array, k0: int) -> None:
         if plan.storage == "bits":
-            bit_matrices.multiply_add_witness(self, plan, C, W, A, B, k0)
+            self._bits.multiply_add_witness(self, plan, C, W, A, B, k0)
             return
-        if A.shape[1] and C.size:
-            kernels_for(plan).witness_product(C, W, A, B, k0, plan.threads)
+        if not A.shape[1] or not C.size:
+            return
+        first_calls = first_calls_of(plan)
+        if not first_calls.pending or not first_calls.witness_product(plan, C, W, A, B, k0):
+            self._kernels_for(plan).witness_product(C, W, A, B, k0, plan.threads)
 
     def close_block(self, plan: KernelPlan, A: Array) -> None:
         """Compute A ← A* in place, as one block."""
-        if plan.storage == "bits":
-            bit_matrices.close_block(plan, A)
-            return
         if A.shape[0] == 0:
+            return
+        first_calls = first_calls_of(plan)
+        if first_calls.pending and first_calls.close(plan, A):
+            return
+        if plan.storage == "bits":
+            self._bits.close_block(plan, A)
             return
         if A.strides[1] != A.itemsize:
             _apply_to_copy(self.close_block, plan, A)
             return
-        kernels = kernels_for(plan)
-        if not kernels.first_calls.remaining_seconds or not kernels.first_calls.close(plan, A):
-            _report_divergence(plan, kernels.close(A))
+        _report_divergence(plan, self._kernels_for(plan).close(A))
 
     def paper_names(self) -> tuple[str, ...]:
         return tuple(_DYNAMIC)
@@ -231,14 +291,14 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels, S
         if A.strides[1] != A.itemsize:
             _apply_to_copy(self.close_as, plan, A, name)
             return
-        _report_divergence(plan, kernels_for(plan).close_by_rows(A, plan.threads, dynamic=_DYNAMIC[name]))
+        _report_divergence(plan, self._kernels_for(plan).close_by_rows(A, plan.threads, dynamic=_DYNAMIC[name]))
 
     def multiply_add_plain(self, plan: KernelPlan, C: Array, A: Array, B: Array) -> None:
         if not C.size or not A.shape[1]:
             return
         rows = np.ascontiguousarray(B) if B.strides[1] != B.itemsize else B
         home = C if C.strides[1] == C.itemsize else np.array(C, order="C")
-        kernels_for(plan).plain_product(home, A, rows, plan.threads)
+        self._kernels_for(plan).plain_product(home, A, rows, plan.threads)
         if home is not C:
             C[...] = home
 
@@ -248,10 +308,13 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels, S
     def close_stack(self, plan: KernelPlan, A: Array) -> None:
         if not A.size:
             return
+        first_calls = first_calls_of(plan)
+        if first_calls.pending and first_calls.close(plan, A):
+            return
         if A.strides[2] != A.itemsize:
             _apply_to_copy(self.close_stack, plan, A)
             return
-        _report_divergence(plan, kernels_for(plan).close_stack(A, plan.threads))
+        _report_divergence(plan, self._kernels_for(plan).close_stack(A, plan.threads))
 
     @cached_property
     def _small_gains(self) -> Any:
@@ -261,6 +324,9 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels, S
         return small_gains
 
     def gaining_rows(self, plan: KernelPlan) -> int:
+        first_calls = first_calls_of(plan)
+        if first_calls.pending and first_calls.leaves_gaining():
+            return 0
         return int(self._small_gains.max_rows(plan))
 
     def survey_gaining(self, plan: KernelPlan, A: Array) -> Any:
@@ -271,8 +337,8 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels, S
 
     def find_predecessors(self, plan: KernelPlan, D: Array, tolerance: Tolerance, A: Array) -> Array:
         """Return the predecessors int32 of closed matrices D: see `semiring.algorithms.predecessors`."""
-        first_calls = kernels_for(plan).first_calls
-        if first_calls.remaining_seconds and D.ndim == 2:
+        first_calls = first_calls_of(plan)
+        if first_calls.pending and D.ndim == 2:
             result = first_calls.predecessors(plan, D, tolerance, A)
             if result is not None:
                 return result
@@ -295,11 +361,15 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels, S
     def search_table(
         self, plan: KernelPlan, graph: Any, sources: Array, targets: Array, out: Array, trees: Array
     ) -> None:
+        from semiring.kernels.cpu import dijkstra_loops
+
         dijkstra_loops.search_table(plan, graph, sources, targets, out, trees)
 
     def search_near(
         self, plan: KernelPlan, graph: Any, sources: Array, targets: Array, limit: Any
     ) -> tuple[Array, Array, Array]:
+        from semiring.kernels.cpu import dijkstra_loops
+
         return dijkstra_loops.search_near(plan, graph, sources, targets, limit)
 
     def find_pattern(
@@ -310,6 +380,8 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels, S
         excluded: CompressedRows | None,
         demand: Callable[[int], None],
     ) -> CompressedRows:
+        from semiring.kernels.cpu import sparse_loops
+
         return sparse_loops.find_pattern(plan, A, B, excluded, demand)
 
     def multiply_pattern(
@@ -321,6 +393,8 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels, S
         values: Array,
         witness: Array | None,
     ) -> dict[str, int]:
+        from semiring.kernels.cpu import sparse_loops
+
         return sparse_loops.multiply_pattern(plan, A, B, pattern, values, witness)
 
     def multiply_masked(
@@ -331,6 +405,8 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels, S
         mask: CompressedRows,
         witness_dtype: Any,
     ) -> tuple[CompressedRows, Array | None, dict[str, int]]:
+        from semiring.kernels.cpu import sparse_loops
+
         return sparse_loops.multiply_masked(plan, A, B, mask, witness_dtype)
 
     def multiply_mixed(
@@ -341,11 +417,15 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels, S
         B: CompressedRows | Array,
         witness: Array | None,
     ) -> None:
+        from semiring.kernels.cpu import sparse_loops
+
         sparse_loops.multiply_mixed(plan, C, A, B, witness)
 
     def add_dependencies(
         self, plan: KernelPlan, graph: Any, sources: Array, has_endpoints: bool, vertex_sums: Array, edge_sums: Array
     ) -> None:
+        from semiring.kernels.cpu import dependency_loops
+
         dependency_loops.add_dependencies(plan, graph, sources, has_endpoints, vertex_sums, edge_sums)
 
 
@@ -361,11 +441,47 @@ def _apply_to_copy(operation: Callable[..., None], plan: KernelPlan, A: Array, *
     A[...] = contiguous
 
 
-def _product(plan: KernelPlan, C: Array, A: Array, B: Array, accumulate: int) -> None:
-    kernels = kernels_for(plan)
-    if kernels.first_calls.remaining_seconds and kernels.first_calls.product(plan, C, A, B, accumulate):
-        return
-    if 1 in C.shape and kernels.vector_product(C, A, B, accumulate, plan.threads):
-        return
-    if C.size:
-        kernels.product(C, A, B, _NO_MARKS, accumulate, 0, 0, plan.threads, in_place=C is B)
+def first_calls_of(plan: KernelPlan) -> FirstCalls:
+    """Return the first calls of a plan's definition, which plans of other threads share."""
+    first_calls: FirstCalls | None = plan.memo.get(FirstCalls)
+    if first_calls is None:
+        first_calls = plan.memo[FirstCalls] = _first_calls(
+            plan.semiring, plan.dtype, plan.storage, plan.facts, np.asarray(plan.zero).tobytes(), _Unhashed(plan)
+        )
+    return first_calls
+
+
+class _Unhashed:
+    """A plan as an argument of a cached function that does not distinguish its calls."""
+
+    def __init__(self, plan: KernelPlan) -> None:
+        self.plan = plan
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Unhashed)
+
+
+@lru_cache(maxsize=1024)
+def _first_calls(
+    semiring: Semiring, dtype: Any, storage: str, facts: Any, zero: bytes, unhashed: _Unhashed
+) -> FirstCalls:
+    plan = unhashed.plan
+
+    def has_compiled_products() -> bool:
+        from semiring.kernels.cpu.kernels import kernels_for
+
+        return kernels_for(plan).has_compiled_products()
+
+    return FirstCalls(plan, has_compiled_products)
+
+
+def _adds_exponentials(plan: KernelPlan) -> bool:
+    """Return whether log_plus has kernels of its own for the plan."""
+    result: bool | None = plan.memo.get(adds_exponentials)
+    if result is None:
+        is_log = plan.dtype.kind == "f" and plan.zero == -np.inf and adds_exponentials(plan.semiring)
+        result = plan.memo[adds_exponentials] = is_log
+    return result

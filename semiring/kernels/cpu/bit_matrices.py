@@ -10,8 +10,8 @@ four. The sums of every subset of each group, 400 vectors, fill a table of 25 KB
 Each row of A then costs 13 look-ups for 64 × 512 pairs. C's panel and A's 64-bit pieces lie contiguous in the
 second-level cache. So the loads, one vector a cycle, limit the speed, which exceeds that of and-or in registers.
 
-A semiring that breaks the laws is not supported (`supports`). The reference backend unpacks its bits and folds them as
-the contract says.
+A semiring that breaks the laws is not supported (`laws_of_bits`). The reference backend unpacks its bits and folds them
+as the contract says.
 
 *Operands* are the uint32 words of the contract, or `BitMatrix` objects, which know their last column. The inner size is
 the number of rows of B. If 0̄ is True, words alone cannot distinguish tail bits from zeros: pass `BitMatrix`.
@@ -20,7 +20,7 @@ the number of rows of B. If 0̄ is True, words alone cannot distinguish tail bit
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -34,6 +34,7 @@ from semiring.kernels.contract import Backend, KernelPlan
 from semiring.kernels.cpu import bit_loops
 from semiring.kernels.cpu.bit_loops import CHUNK, LANES, PIECE, TABLE_VECTORS, VECTOR_BYTES
 from semiring.kernels.cpu.codegen.jit import compile_entry_point
+from semiring.kernels.cpu.laws_of_bits import Laws, laws_of
 from semiring.kernels.cpu.thread_pool import run_tasks
 
 Words: TypeAlias = NDArray[np.uint32]
@@ -50,30 +51,6 @@ _ALL = 0xFFFFFFFF
 # ----------------------------------------------------------------------------------------------- laws of the semiring
 
 
-@dataclass(frozen=True)
-class Laws:
-    """The operations of a semiring on bool: words complemented by `flip`, ⊗ is "and", ⊕ is "or" or "xor"."""
-
-    exclusive: bool  # ⊕ is "xor"
-    flip: int  # all ones where 0̄ is True
-
-
-@lru_cache(maxsize=256)
-def laws_of(semiring: Semiring) -> Laws | None:
-    """Return the laws that the truth tables give, or None if they break a law or bool is not in the domain."""
-    if not semiring.supports(np.bool_):
-        return None
-    zero = int(semiring.zero_for(np.bool_))
-    one = 1 - zero
-    add = [truth_table(semiring.add.expression, ("x", "y")) >> row & 1 for row in range(4)]  # row x + 2·y
-    mul = [truth_table(semiring.mul.expression, ("x", "y")) >> row & 1 for row in range(4)]
-    if add[3 * zero] != zero or add[1] != one or add[2] != one:
-        return None
-    if mul[3 * one] != one or not mul[1] == mul[2] == mul[3 * zero] == zero:
-        return None
-    return Laws(exclusive=add[3 * one] == zero, flip=_ALL * zero)
-
-
 @lru_cache(maxsize=256)
 def _star_of(semiring: Semiring) -> tuple[int, int]:
     """Return the star of 0̄ and of 1̄, as 0 for 0̄, 1 for 1̄, 2 if there is none."""
@@ -84,11 +61,6 @@ def _star_of(semiring: Semiring) -> tuple[int, int]:
     zero = int(semiring.zero_for(np.bool_))
     of_zero, of_one = (2 if missing >> a & 1 else (star >> a & 1) ^ zero for a in (zero, 1 - zero))
     return of_zero, of_one
-
-
-def supports(semiring: Semiring) -> bool:
-    """Return whether the kernels of this module support the semiring: every semiring on bool that keeps the laws."""
-    return laws_of(semiring) is not None
 
 
 # ------------------------------------------------------------------------------------------------- the contract

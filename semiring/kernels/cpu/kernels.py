@@ -14,14 +14,14 @@ from semiring.algebra.catalogue import adds_exponentials
 from semiring.errors import no_star
 from semiring.kernels.contract import Array, KernelPlan
 from semiring.kernels.cpu.closing import pivot_loops, row_parallel
-from semiring.kernels.cpu.closing.pivot_loops import CLOSING_WORDS, PIVOTS, build_eliminate
+from semiring.kernels.cpu.closing.pivot_loops import CLOSING_WORDS, build_eliminate
 from semiring.kernels.cpu.codegen.jit import compile_callback, compile_entry_point, unsigned_type
 from semiring.kernels.cpu.codegen.lowering import instructions
 from semiring.kernels.cpu.codegen.memory_intrinsics import LANE_BYTES
 from semiring.kernels.cpu.codegen.native import compile_native, is_compiled
 from semiring.kernels.cpu.codegen.target import Target, host
 from semiring.kernels.cpu.elimination.gathered_rows import folds_for
-from semiring.kernels.cpu.first_calls import FirstCalls
+from semiring.kernels.cpu.numpy_kernels import PIVOTS
 from semiring.kernels.cpu.product import macro_kernel
 from semiring.kernels.cpu.product.macro_kernel import FULL, HEAD, SHAPE_WORDS, WORDS, ProductShape
 from semiring.kernels.cpu.product.matvec import (
@@ -132,9 +132,12 @@ class Kernels:
         self._shapes: dict[tuple[int, bool], _ShapeRecord] = {}
         self._block_cache: dict[tuple[Any, ...], Array] = {}
         self.block_columns = -(-PIVOTS // self.lanes) * self.lanes  # columns of the block that an elimination closes
-        self.first_calls = FirstCalls(plan, is_compiled(*self._tile_code(), has_marks=False), self.block_columns)
 
     # --------------------------------------------------------------------------------------------------- products
+
+    def has_compiled_products(self) -> bool:
+        """Return whether the tile of products is compiled in this process, or on disk."""
+        return is_compiled(*self._tile_code(), has_marks=False)
 
     def product(
         self,

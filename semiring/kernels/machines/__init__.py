@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from semiring.kernels.cpu.codegen.target import Target
 
 _REFERENCE = ClosureSpeed(panel=512)
+_FIRST_CLOSURES = ClosureSpeed(panel=CpuSpeed.panel, strip=CpuSpeed.strip, pack=CpuSpeed.pack)
 _FORMAT = 1
 _LARGEST = 1 << 16  # bytes; a valid file has some hundred
 
@@ -103,7 +105,8 @@ def override_speed(speed: CpuSpeed) -> Iterator[None]:
 def closure_speed(backend: str, dtype: np.dtype[Any], storage: str = "elements") -> ClosureSpeed:
     """Return the widths of the copies in a backend's closures, and the sizes from which on they run other code."""
     if backend == "cpu":
-        return cpu_speed().closures
+        # The first calls of a process, in NumPy, need no data of the processor, whose name only Numba gives.
+        return cpu_speed().closures if _override or "numba" in sys.modules else _FIRST_CLOSURES
     return gpu_closures(dtype.itemsize, storage) if backend == "cuda" else _REFERENCE
 
 

@@ -50,9 +50,6 @@ from semiring.kernels.definition import KernelDefinition
 
 Array = Any  # inside a kernel: Numba's own types
 
-#: Pivots at a time: part of the schedule, because it determines the order in which candidates are added to an entry.
-PIVOTS = 24
-
 ELIMINATE, PADDED, PIVOTS_AT_A_TIME, ONE, IDEMPOTENT = range(WORDS, WORDS + 5)
 CLOSING_WORDS = WORDS + 5
 

@@ -1,0 +1,199 @@
+"""Measure the first calls of a fresh process whose cache of compiled kernels is empty, beside NumPy.
+
+python -m benchmarks.first_call [import] [calls] [waiting] [--sizes N…] [--gpu]
+
+Every row is a process of its own with an empty cache. `calls` shows the first and the second call, and the call after
+the process beside the caller has compiled the kernels. `waiting` shows how long that takes, and what it costs a caller
+that computes meanwhile. With --gpu the operands are CuPy arrays, and the last column shows a process that finds the
+machine code in the cache: the difference is what a shipped cache would save.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from typing import Any
+
+from benchmarks.common import Table, comparing, format_seconds, run
+from benchmarks.packages import require
+
+__all__ = ["main"]
+
+_SIZES = (10, 100, 500, 1000)
+
+_PREPARE = """
+import json, os, sys, time
+import numpy as np
+before = set(sys.modules)
+clock = time.perf_counter
+t = clock(); import semiring as sr; imported = clock() - t
+n, xp = int(sys.argv[1]), np
+rng = np.random.default_rng(0)
+A, x = rng.random((n, n)), rng.random(n)
+own = dict(name="safest", add="max(x, y)", mul="x * y", zero=0, one=1, domain=(0, 1))
+
+def product(A, B, add, mul):
+    if A.shape[0] * B.size <= 1 << 21:
+        return add.reduce(mul(A[:, :, None], B), axis=1)
+    C = mul(A[:, :1], B[:1])
+    for k in range(1, len(B)):
+        C = add(C, mul(A[:, k : k + 1], B[k]))
+    return C
+
+def closure(A, add, mul, one):
+    D = A.copy()
+    np.fill_diagonal(D, one)
+    for k in range(len(D)):
+        D = add(D, mul(D[:, k : k + 1], D[k]))
+    return D
+
+def timed(call):
+    t = clock(); call(); return clock() - t
+"""
+
+#: The name of a row, our call, and what a user of NumPy would write.
+_CALLS = {
+    "product, max_plus": ("sr.matmul(A, A, sr.max_plus)", "product(A, A, np.maximum, np.add)"),
+    "vector, max_plus": ("sr.matmul(x, A, sr.max_plus)", "(x[:, None] + A).max(0)"),
+    "closure, min_max": ("sr.closure(A, sr.min_max)", "closure(A, np.minimum, np.maximum, -np.inf)"),
+    "closure, min_plus": ("sr.closure(A)", "closure(A, np.minimum, np.add, 0)"),
+    "closure of truth values": (
+        "sr.closure(A < 2 / n, sr.boolean)",
+        "closure(A < 2 / n, np.logical_or, np.logical_and, True)",
+    ),
+    "product of an own semiring": (
+        "sr.matmul(A, A, sr.Semiring(**own))",
+        "product(A, A, np.maximum, np.multiply)",
+    ),
+    "closure of an own semiring": (
+        "sr.closure(A, sr.Semiring(**own))",
+        "closure(A, np.maximum, np.multiply, 1)",
+    ),
+    "shortest_paths": ("sr.shortest_paths(A)", None),
+}
+
+_TIMES = """
+peer = [timed(lambda: {peer}) for _ in range(2)] if {has_peer} else [float("nan")]
+times = [imported, *(timed(lambda: {call}) for _ in range(2)), min(peer)]
+print(json.dumps(times))
+"""
+
+_WAITING = """
+def alone(): return min(timed(lambda: closure(A, np.minimum, np.maximum, -np.inf)) for _ in range(3))
+quiet = alone()
+from semiring.kernels.cpu import compiler_process
+t = clock()
+while compiler_process._requests.process is None:
+    {call}
+meanwhile, process = [], compiler_process._requests.process
+while process.poll() is None:
+    meanwhile.append(timed(lambda: closure(A, np.minimum, np.maximum, -np.inf)))
+    {call}
+print(json.dumps([clock() - t, quiet, float(np.median(meanwhile)), timed(lambda: {call}), timed(lambda: {call})]))
+"""
+
+_ON_GPU = """
+import cupy
+A, x = cupy.asarray(A), cupy.asarray(x)
+def timed(call):
+    cupy.cuda.runtime.deviceSynchronize()
+    t = clock(); call(); cupy.cuda.runtime.deviceSynchronize(); return clock() - t
+"""
+
+
+def _fresh(code: str, n: int, cache: str) -> list[float]:
+    """Return the numbers that code prints in a new process with a cache."""
+    changing = ("SEMIRING_NUMPY_SECONDS", "SEMIRING_BACKEND")
+    environment = {name: value for name, value in os.environ.items() if name not in changing}
+    environment |= {"SEMIRING_CACHE_DIR": cache, "CUPY_CACHE_DIR": os.path.join(cache, "cupy")}
+    done = subprocess.run(
+        [sys.executable, "-c", _PREPARE + code, str(n)], capture_output=True, text=True, check=True, env=environment
+    )
+    result: list[float] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+def imports(_: argparse.Namespace) -> Table:
+    """Measure the import, and the import of single names."""
+    rows = []
+    for name in ("", "min_plus", "Semiring", "matmul", "closure", "shortest_paths"):
+        code = (
+            f"t = clock(); sr.{name}; print(json.dumps([imported + clock() - t]))"
+            if name
+            else _TIMES.format(peer="0", has_peer=False, call="0")
+        )
+        with tempfile.TemporaryDirectory() as cache:
+            rows.append(
+                [f"import semiring{f', semiring.{name}' * bool(name)}", format_seconds(_fresh(code, 2, cache)[0])]
+            )
+    return Table("Import, beyond NumPy", ["what", "time"], rows)
+
+
+def calls(options: argparse.Namespace) -> Table | None:
+    """Compare the first two calls with NumPy."""
+    if comparing():
+        return None
+    if options.gpu:
+        require("cupy")
+    rows: list[list[Any]] = []
+    for name, (call, peer) in _CALLS.items():
+        for n in options.sizes:
+            code = (_ON_GPU if options.gpu else "") + _TIMES.format(
+                call=call, peer=peer or 0, has_peer=bool(peer) and not options.gpu
+            )
+            with tempfile.TemporaryDirectory() as cache:
+                _, first, second, numpy = _fresh(code, n, cache)
+                row = [name, n, format_seconds(first), format_seconds(second)]
+                if options.gpu:
+                    row.append(format_seconds(_fresh(code, n, cache)[1]))
+                else:
+                    row += (
+                        [format_seconds(numpy), f"{first / numpy:.2f}", f"{second / numpy:.2f}"]
+                        if peer
+                        else ["", "", ""]
+                    )
+                rows.append(row)
+    beside = ["first call, code in the cache"] if options.gpu else ["NumPy", "first / NumPy", "second / NumPy"]
+    return Table("First calls, empty cache", ["call", "n", "first", "second", *beside], rows)
+
+
+def waiting(options: argparse.Namespace) -> Table | None:
+    """Measure the process beside the caller."""
+    if comparing():
+        return None
+    rows: list[list[Any]] = []
+    for name in ("product, max_plus", "closure, min_max"):
+        with tempfile.TemporaryDirectory() as cache:
+            seconds, quiet, meanwhile, loading, compiled = _fresh(_WAITING.format(call=_CALLS[name][0]), 500, cache)
+        rows.append(
+            [
+                name,
+                *map(format_seconds, (seconds, loading, compiled)),
+                f"{meanwhile / quiet:.2f}",
+            ]
+        )
+    return Table(
+        "The process that compiles beside the caller, n = 500",
+        ["call", "compiled after", "next call", "call after it", "the caller's NumPy meanwhile, × alone"],
+        rows,
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and print the tables."""
+
+    def configure(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--sizes", type=int, nargs="+", default=_SIZES)
+        parser.add_argument("--gpu", action="store_true", help="operands on a GPU")
+
+    tables = {"import": imports, "calls": calls, "waiting": waiting}
+    return run("benchmarks.first_call", str(__doc__), tables, arguments, configure)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

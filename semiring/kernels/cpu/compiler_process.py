@@ -1,0 +1,268 @@
+"""Compile kernels in a process beside the caller, which fills the cache on disk.
+
+Numba compiles under one lock and holds the GIL, so a thread would stop the caller. A process costs the caller a start
+of some milliseconds, and runs at a low priority. It is an ordinary command, ``python -c``, and not a process of
+`multiprocessing`: it imports nothing of the caller's program, needs no ``__main__`` guard, and inherits no lock. It is
+in a process group of its own, so Ctrl-C does not reach it. It outlives the caller, because its results serve the next
+process. A caller starts one such process at a time.
+
+When a group of kernels is on disk, the process stores a *marker*, an entry of `semiring.kernels.code_store`. Its key
+has what the kernels depend on, as far as it can be found without Numba. A marker that is wrong costs time only: the
+caller then compiles. While a process compiles, a reservation in the cache prevents others from doing the same.
+
+No process is started if nothing is stored on disk, if the folder cannot be written, or if the interpreter is embedded
+in a program, so that ``sys.executable`` is no Python.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from semiring.kernels import code_store
+from semiring.kernels.contract import KernelPlan
+from semiring.kernels.definition import define
+from semiring.logs import logger
+
+#: The groups of kernels that are compiled together, by what they compute.
+PRODUCT, WITNESS, CLOSURE, PREDECESSORS, GAINING = "product", "witness", "closure", "predecessors", "gaining"
+
+_POLLING_SECONDS = 0.05  # between two looks for a marker
+_RESERVED_SECONDS = 120.0  # after which a reservation belongs to a process that has ended
+_START = (
+    "import pickle, sys; path, request = pickle.load(sys.stdin.buffer); sys.path[:] = path; "
+    "from semiring.kernels.cpu.compiler_process import main; main(request)"
+)
+#: Variables of Numba on which no code depends.
+_NEUTRAL_VARIABLES = ("NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS")
+
+
+class _Process(subprocess.Popen[bytes]):
+    """A process that outlives its caller: the destructor of `subprocess.Popen` would warn about that."""
+
+    def __del__(self) -> None:
+        pass
+
+
+class _Requests:
+    """The markers that this process knows, and the process that compiles for it."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.ready: set[str] = set()
+        self.polled: dict[str, float] = {}  # when a marker was looked for last
+        self.waiting: dict[str, float] = {}  # until when another process compiles a group
+        self.failed: set[str] = set()
+        self.process: _Process | None = None
+        self.compiling = ""  # the key of the group that `process` compiles
+
+
+_requests = _Requests()
+
+
+def _renew() -> None:
+    """Forget the process after a fork: it is no child of the new process."""
+    global _requests
+    _requests = _Requests()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)
+
+
+def is_ready(plan: KernelPlan, group: str) -> bool:
+    """Return whether a group of kernels is on disk. The disk is read at most every twentieth of a second."""
+    key, now = _key(plan, group), time.monotonic()
+    if key not in _requests.ready:
+        if now - _requests.polled.get(key, -1.0) < _POLLING_SECONDS:
+            return False
+        _requests.polled[key] = now
+        if not code_store.has_entry(_version(), key):
+            return False
+        _requests.ready.add(key)
+    return True
+
+
+def request(plan: KernelPlan, group: str) -> bool:
+    """Let a process compile a group of kernels, or note that one does. Return False if none can."""
+    key, now = _key(plan, group), time.monotonic()
+    with _requests.lock:
+        if _requests.process is not None and _requests.process.poll() is not None:
+            if not code_store.has_entry(_version(), _requests.compiling):
+                _requests.failed.add(_requests.compiling)
+            _requests.process = None
+        if key in _requests.failed:
+            return False
+        if _requests.process is not None or now < _requests.waiting.get(key, 0.0):
+            return True
+        try:
+            if not _can_start():
+                raise OSError("no process can be started")
+            if code_store.reserve(_version(), key, _RESERVED_SECONDS):
+                _requests.process, _requests.compiling = _start(plan, group), key
+            else:
+                _requests.waiting[key] = now + _RESERVED_SECONDS
+        except (OSError, ValueError, TypeError, AttributeError, pickle.PicklingError) as error:
+            logger().debug("%s %s: no process compiles beside the caller: %s", plan.semiring.name, plan.dtype, error)
+            _requests.failed.add(key)
+            return False
+    return True
+
+
+def _can_start() -> bool:
+    """Return whether ``sys.executable`` is a Python that can run beside this one, and may fill the cache."""
+    name = Path(sys.executable or "").name.lower()
+    is_python = name.startswith(("python", "pypy")) and not getattr(sys, "frozen", False)
+    return is_python and sys.platform not in ("emscripten", "wasi") and not sys.is_finalizing()
+
+
+def _start(plan: KernelPlan, group: str) -> _Process:
+    plan = replace(plan, threads=2)
+    payload = pickle.dumps((sys.path, pickle.dumps((plan, group))))
+    options: dict[str, Any] = {"process_group": 0} if os.name == "posix" else {}
+    if sys.platform == "win32":
+        options["creationflags"] = subprocess.IDLE_PRIORITY_CLASS | subprocess.CREATE_NEW_PROCESS_GROUP
+    silent = subprocess.DEVNULL
+    process = _Process(
+        [sys.executable, "-P", "-c", _START],
+        stdin=subprocess.PIPE,
+        stdout=silent,
+        stderr=silent,
+        env={**os.environ, "SEMIRING_NUMPY_SECONDS": "0"},
+        **options,
+    )
+    assert process.stdin is not None
+    with suppress(BrokenPipeError), process.stdin as pipe:
+        pipe.write(payload)
+    logger().info(
+        "compiling the %s kernels of %s %s in process %d, beside this one",
+        *(group, plan.semiring.name, plan.dtype, process.pid),
+    )
+    return process
+
+
+def main(request: bytes) -> None:
+    """Compile a group of kernels and store its marker, in the process beside a caller."""
+    if hasattr(os, "nice"):
+        os.nice(12)  # a busy core gives the process 6 % of its time
+    plan, group = pickle.loads(request)
+    key = _key(plan, group)
+    try:
+        compile_group(plan, group)
+        code_store.save(_version(), key, True)
+    finally:
+        code_store.release(_version(), key)
+
+
+def compile_group(plan: KernelPlan, group: str) -> None:
+    """Compile a group of kernels of a plan by calls on small operands. SEMIRING_NUMPY_SECONDS must be 0."""
+    from semiring.kernels import get_backend
+
+    backend: Any = get_backend("cpu")
+    if plan.storage == "bits":
+        words = np.zeros((256, 8), np.uint32)
+        backend.multiply(plan, words.copy(), words, words)
+        if group == CLOSURE:
+            backend.close_block(plan, words.copy())
+        return
+    one, alone = plan.dtype.type(plan.one), replace(plan, threads=1)
+    square = np.full((320, 320), one)
+    if group == PRODUCT:
+        for each, A in ((alone, square[:40, :40]), (plan, square), (plan, square.T)):
+            backend.multiply(each, np.empty_like(A), A, A)
+        for column in (square[:, :1], square[:1]):
+            backend.multiply_add(plan, column.copy(), *((square, column) if column.shape[1] == 1 else (column, square)))
+        stack = np.full((3, 8, 8), one)
+        backend.multiply(plan, stack.copy(), stack, stack)
+        backend.copy_panel(plan, np.full((640, 640), one), np.full((640, 640), one))
+    elif group == WITNESS:
+        for size in (40, 320):
+            A = square[:size, :size]
+            backend.multiply_add_witness(plan, A.copy(), np.zeros(A.shape, np.int32), A, A, 0)
+    elif group == CLOSURE:
+        backend.close_block(plan, square[:100, :100].copy())
+        backend.close_stack(plan, np.full((3, 8, 8), one))
+    elif group == PREDECESSORS:
+        _find_predecessors(backend, plan)
+    else:
+        _close_gaining(backend, plan)
+
+
+def _find_predecessors(backend: Any, plan: KernelPlan) -> None:
+    """Search predecessors in graphs of many and of few edges."""
+    from semiring.kernels.tolerance import tolerance_for
+
+    rng = np.random.default_rng(0)
+    for share in (0.03, 1.0):
+        values = rng.random((200, 200)) if plan.dtype.kind == "f" else rng.integers(1, 100, (200, 200))
+        A = np.where(rng.random(values.shape) < share, values, plan.zero).astype(plan.dtype)
+        D = A.copy()
+        backend.close_block(plan, D)
+        backend.find_predecessors(plan, D, tolerance_for(plan, D), A)
+
+
+def _close_gaining(backend: Any, plan: KernelPlan) -> None:
+    """Close small matrices with weights that gain along no cycle."""
+    if not backend.gaining_rows(plan):
+        return
+    A = np.full((2, 20, 20), plan.semiring.zero_for(plan.dtype))
+    upper = np.triu_indices(20, 1)
+    for sign in (-1, 1):
+        A[:, upper[0], upper[1]] = sign
+        survey = backend.survey_gaining(plan, A)
+        if survey is not None:
+            backend.close_gaining(plan, A, survey, A.copy())
+
+
+def _key(plan: KernelPlan, group: str) -> str:
+    key: str | None = plan.memo.get(group)
+    if key is None:
+        closing = group != PRODUCT and plan.semiring.star_expression is not None
+        key = plan.memo[group] = f"marker {group} {plan.storage} {define(plan, closing=closing).key}"
+    return key
+
+
+@cache
+def _version() -> str:
+    """Return a digest of the files, versions and settings that kernels depend on, found without loading Numba."""
+    root = Path(__file__).parents[2]
+    folders = (root / "kernels", root / "algebra" / "expressions")
+    sources = sorted(path for folder in folders for path in folder.rglob("*.py"))
+    compilers = [spec.origin for name in ("numba", "llvmlite") if (spec := find_spec(name)) and spec.origin]
+    stamps = [
+        (str(path), stat.st_size, int(stat.st_mtime))
+        for path in [*sources, *map(Path, compilers)]
+        if (stat := path.stat())
+    ]
+    variables = sorted(
+        (name, value)
+        for name, value in os.environ.items()
+        if name.startswith("NUMBA_") and name not in _NEUTRAL_VARIABLES
+    )
+    return hashlib.sha256(repr((stamps, sys.version, np.__version__, variables, _processor())).encode()).hexdigest()
+
+
+def _processor() -> str:
+    """Return the name and the features of the processor, as the operating system lists them."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            lines = file.read(1 << 13).splitlines()
+    except OSError:
+        import platform
+
+        return platform.processor()
+    wanted = ("model name", "flags", "CPU implementer", "CPU part", "Features")
+    return "\n".join(dict.fromkeys(line for line in lines if line.startswith(wanted)))

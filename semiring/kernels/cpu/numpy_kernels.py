@@ -1,0 +1,295 @@
+"""Compute products, closures and predecessors in NumPy, with the bits of the compiled kernels, at the speed of NumPy.
+
+These kernels serve the first calls of a definition (`semiring.kernels.cpu.first_calls`). They need neither Numba nor a
+compiler. Their results are bitwise identical to those of the compiled kernels if no operation rounds in another order:
+⊕ selects or is exact, 1̄ ⊗ x is x, and no entry is -0.0. The caller checks this.
+
+Blocks of C stay in the second-level cache while k runs. So a product takes a fifth of the time of the same loop over
+whole matrices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from semiring.algebra.expressions import Expression
+from semiring.errors import no_star
+from semiring.kernels.contract import NO_PREDECESSOR, Array, KernelPlan
+from semiring.kernels.definition import define, has_unit_star
+from semiring.kernels.tolerance import Tolerance
+
+#: Pivots that a closure eliminates at a time, here and in `closing.pivot_loops`: part of the schedule, because it
+#: determines the order in which candidates are added to an entry.
+PIVOTS = 24
+#: Direct edges into a vertex that are tried one by one. With more edges, `follow_intermediates` is faster.
+MAX_DIRECT_EDGES = 128
+_BLOCK_BYTES = 1 << 18  # of a block of C, and of its terms for one k
+_STEPS = 8  # of k: if as many blocks of terms fit into `_BLOCK_BYTES`, they are reduced at once
+_UNDECIDED = -2
+
+Function = Callable[..., Any]
+
+
+class _Operations(NamedTuple):
+    """The operations of a definition on arrays. ``add`` and ``mul`` write to ``out``, which may be their operand."""
+
+    add: Function
+    mul: Function
+    reduce: Function  # ⊕ along an axis
+
+
+@lru_cache(maxsize=256)
+def _compile(expression: Expression, dtype: np.dtype[Any]) -> Function:
+    """Return a function of x, y and ``out``: a ufunc of NumPy if the expression is one."""
+    ufuncs: dict[str, Any] = {"min": np.fmin, "max": np.fmax, "add": np.add, "sub": np.subtract, "mul": np.multiply}
+    ufuncs |= {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
+    if expression.op in ufuncs and [arg.text for arg in expression.args] == ["x", "y"]:
+        return ufuncs[expression.op]  # type: ignore[no-any-return]
+
+    def evaluate(x: Array, y: Array, out: Array) -> Array:
+        out[...] = expression.evaluate({"x": x, "y": y}, dtype)
+        return out
+
+    return evaluate
+
+
+def _operations(plan: KernelPlan) -> _Operations:
+    definition = define(plan)
+    add, mul = _compile(definition.add, plan.dtype), _compile(definition.mul, plan.dtype)
+    if isinstance(add, np.ufunc):
+        return _Operations(add, mul, add.reduce)
+
+    def reduce(terms: Array, axis: int) -> Array:
+        """Add neighbours pairwise. The terms may be overwritten."""
+        terms = np.moveaxis(terms, axis, 0)
+        while len(terms) > 1:
+            half, rest = len(terms) // 2, len(terms) % 2
+            add(terms[:half], terms[half : 2 * half], out=terms[:half])
+            if rest:
+                add(terms[:1], terms[-1:], out=terms[:1])
+            terms = terms[:half]
+        total: Array = terms[0]
+        return total
+
+    return _Operations(add, mul, reduce)
+
+
+def multiply(plan: KernelPlan, C: Array, A: Array, B: Array, accumulate: bool) -> None:
+    """Compute C ← [C ⊕] A ⊗ B for matrices or stacks of them. C shares no memory with A or B."""
+    if not accumulate:
+        C[...] = plan.zero
+    if C.ndim == 3:
+        _multiply_stacks(plan, C, A, B)
+        return
+    operations, (m, n), inner = _operations(plan), C.shape, A.shape[1]
+    entries = max(1, _BLOCK_BYTES // C.itemsize)
+    with np.errstate(all="ignore"):
+        if m * n * _STEPS <= entries or 1 in (m, n):
+            _multiply_small(operations, C[None], A[None], B[None])
+            return
+        width = min(n, entries)
+        height = max(1, entries // width)
+        terms = np.empty((min(m, height), width), C.dtype)
+        block = np.empty_like(terms)
+        for left in range(0, n, width):
+            for top in range(0, m, height):
+                c = C[top : top + height, left : left + width]
+                b, t = block[: c.shape[0], : c.shape[1]], terms[: c.shape[0], : c.shape[1]]
+                b[...] = c
+                a, rows = A[top : top + height], B[:, left : left + width]
+                for k in range(inner):
+                    operations.add(b, operations.mul(a[:, k : k + 1], rows[k : k + 1], out=t), out=b)
+                c[...] = b
+
+
+def _multiply_stacks(plan: KernelPlan, C: Array, A: Array, B: Array) -> None:
+    pairs = C.shape[1] * C.shape[2] * A.shape[2]
+    entries = max(1, _BLOCK_BYTES // C.itemsize)
+    if pairs > entries:
+        for matrices in zip(C, A, B, strict=True):
+            multiply(plan, *matrices, accumulate=True)
+        return
+    step = max(1, entries // max(1, pairs))
+    operations = _operations(plan)
+    with np.errstate(all="ignore"):
+        for start in range(0, len(C), step):
+            part = slice(start, start + step)
+            _multiply_small(operations, C[part], A[part], B[part])
+
+
+def _multiply_small(operations: _Operations, C: Array, A: Array, B: Array) -> None:
+    """Compute C ← C ⊕ A ⊗ B of a stack from all terms of some steps of k."""
+    (count, m, n), inner = C.shape, A.shape[2]
+    steps = max(1, 2 * _BLOCK_BYTES // C.itemsize // max(1, count * m * n))
+    for start in range(0, inner, steps):
+        a, b = A[:, :, start : start + steps], B[:, start : start + steps]
+        if n == 1:  # the terms of an entry are contiguous
+            terms, axis = np.empty((count, m, a.shape[2]), C.dtype), 2
+            operations.mul(a, b[:, None, :, 0], out=terms)
+        elif m == 1:
+            terms, axis = np.empty((count, a.shape[2], n), C.dtype), 1
+            operations.mul(a[:, 0, :, None], b, out=terms)
+        else:
+            terms, axis = np.empty((count, m, a.shape[2], n), C.dtype), 2
+            operations.mul(a[..., None], b[:, None], out=terms)
+        total = operations.reduce(terms, axis=axis).reshape(C.shape)
+        operations.add(C, total, out=C)
+
+
+def multiply_witness(plan: KernelPlan, C: Array, W: Array, A: Array, B: Array, k0: int) -> None:
+    """Compute C ← C ⊕ A ⊗ B; W becomes the smallest k0 + k that attains an entry where C strictly improves."""
+    operations, (m, n) = _operations(plan), C.shape
+    height = max(1, _BLOCK_BYTES // C.itemsize // n)
+    with np.errstate(all="ignore"):
+        for top in range(0, m, height):
+            rows = slice(top, top + height)
+            c, a = C[rows], A[rows]
+            best, total, terms = np.full((3, *c.shape), plan.zero, plan.dtype)
+            witness, better = np.full(c.shape, -1, W.dtype), np.empty(c.shape, np.bool_)
+            for k in range(a.shape[1]):
+                operations.mul(a[:, k : k + 1], B[k : k + 1], out=terms)
+                np.not_equal(operations.add(best, terms, out=total), best, out=better)
+                best, total = total, best
+                np.copyto(witness, k0 + k, where=better)
+            np.not_equal(operations.add(c, best, out=total), c, out=better)
+            np.copyto(W[rows], witness, where=better)
+            np.copyto(c, best, where=better)
+
+
+def close(plan: KernelPlan, A: Array, pivotwise_rows: int) -> None:
+    """Compute A ← A* of each matrix of a stack (count, n, n) in place, in the order of the compiled kernels.
+
+    Matrices of at most ``pivotwise_rows`` rows are one block. The first pivot without a star is written to the plan's
+    status, numbered through all matrices, and A is then undefined.
+    """
+    operations, n = _operations(plan), A.shape[-1]
+    width = n if n <= pivotwise_rows else PIVOTS
+    failed = np.full(len(A), n)
+    with np.errstate(all="ignore"):
+        for start in range(0, n, width):
+            K = slice(start, start + width)
+            np.minimum(
+                failed, np.where(failed < n, failed, start + _eliminate(plan, A[:, K, K], operations)), out=failed
+            )
+            if width < n and (failed == n).any():
+                _update(operations, A, K)
+    if (failed < n).any():
+        matrix = int(np.flatnonzero(failed < n)[0])
+        plan.status.diverged = matrix * n + int(failed[matrix])
+
+
+def _update(operations: _Operations, A: Array, K: slice) -> None:
+    """Multiply the rows of the closed pivots K by their block, and add the products through K to the other rows."""
+    closed = A[:, K, K].copy()
+    for D, block in zip(A, closed, strict=True):
+        _add_product(operations, D[K], block, D[K].copy())
+        D[K, K] = block
+        for others in (slice(0, K.start), slice(K.stop, None)):
+            if D[others].size:
+                _add_product(operations, D[others], D[others, K].copy(), D[K])
+
+
+def _add_product(operations: _Operations, C: Array, A: Array, B: Array) -> None:
+    """Compute C ← C ⊕ A ⊗ B for few steps of k, one after the other."""
+    height = max(1, _BLOCK_BYTES // C.itemsize // C.shape[1])
+    terms = np.empty((min(height, C.shape[0]), C.shape[1]), C.dtype)
+    for top in range(0, C.shape[0], height):
+        c, a = C[top : top + height], A[top : top + height]
+        for k in range(A.shape[1]):
+            operations.add(c, operations.mul(a[:, k : k + 1], B[k : k + 1], out=terms[: len(c)]), out=c)
+
+
+def _eliminate(plan: KernelPlan, A: Array, operations: _Operations) -> Array:
+    """Close each matrix of A (count, n, n) pivot by pivot. Return the first pivot without a star, or a large number."""
+    semiring, n = plan.semiring, A.shape[-1]
+    star = semiring.star_expression
+    if star is None:
+        raise no_star(semiring.name)
+    star.check_dtype(plan.dtype)
+    never_diverges = plan.facts.nonnegative and semiring.tropical == "min"
+    divergence = None if never_diverges else semiring.divergence
+    is_unit, one, terms = has_unit_star(semiring, plan.dtype), plan.dtype.type(plan.one), np.empty(A.shape, A.dtype)
+    failed = np.full(len(A), 1 << 40)
+    for k in range(n):
+        pivot, column, row = A[:, k, k].copy(), A[:, :, k : k + 1].copy(), A[:, k : k + 1].copy()
+        if divergence is not None:
+            diverges = np.broadcast_to(divergence.evaluate({"x": pivot}, plan.dtype), pivot.shape)
+            failed = np.where(diverges & (failed > n), k, failed)
+        if is_unit:
+            pivot[...] = one
+        else:
+            pivot[...] = star.evaluate({"x": pivot}, plan.dtype)
+            operations.mul(column, pivot[:, None, None], out=column)
+        operations.add(A, operations.mul(column, row, out=terms), out=A)
+        if not is_unit:
+            operations.mul(pivot[:, None, None], row, out=row)
+        A[:, :, k], A[:, k], A[:, k, k] = column[:, :, 0], row[:, 0], pivot
+    return failed
+
+
+def find_predecessors(plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: Array) -> Array | None:
+    """Compute the first three steps of `semiring.algorithms.predecessors`, in the order of the compiled kernels.
+
+    Return None if these steps leave an entry undecided, or if an entry meets its distance only within the loose
+    tolerance.
+    """
+    add, mul = plan.semiring.add.expression, plan.semiring.mul.expression
+
+    def plus(x: Any, y: Any) -> Array:
+        return np.asarray(add.evaluate(dict(zip("xy", np.broadcast_arrays(x, y), strict=True)), plan.dtype))
+
+    def meets(x: Array, y: Array, limit: tuple[float, float]) -> Array:
+        if plan.dtype.kind != "f":
+            return np.asarray(x == y)
+        with np.errstate(invalid="ignore"):
+            return np.asarray((x == y) | (np.abs(x - y) < limit[0] * np.abs(y) + limit[1]))
+
+    n, one = D.shape[0], plan.dtype.type(plan.one)
+    edges = meets(adjacency, D, tolerance.tight) & (adjacency != plan.zero) & ~np.eye(n, dtype=bool)
+    if edges.sum(0).max() > MAX_DIRECT_EDGES or (plus(one, adjacency[edges]) != one).any():
+        return None
+    best, pred = np.full_like(D, plan.zero), np.full(D.shape, _UNDECIDED, np.int32)
+    for p in range(n):
+        heads = np.flatnonzero(edges[p])
+        x, w = np.broadcast_arrays(D[:, p : p + 1], adjacency[p, heads])
+        candidates, distances, so_far = mul.evaluate({"x": x, "y": w}, plan.dtype), D[:, heads], best[:, heads]
+        better = (plus(so_far, candidates) != so_far) & (plus(x, distances) != distances)
+        best[:, heads] = np.where(better, candidates, so_far)
+        pred[:, heads] = np.where(better, np.int32(p), pred[:, heads])
+    is_met = meets(best, D, tolerance.tight)
+    if (~is_met & (pred >= 0) & ~edges & meets(best, D, tolerance.loose)).any():
+        return None
+    pred[~is_met] = _UNDECIDED
+    pred = np.where(edges, np.arange(n, dtype=np.int32)[:, None], pred)
+    pred[plan.zero == D] = NO_PREDECESSOR
+    np.fill_diagonal(pred, NO_PREDECESSOR)
+    for i in map(int, np.flatnonzero((pred == _UNDECIDED).any(axis=1))):
+        row = np.broadcast_to(D[i][:, None], D.shape)
+        tight = edges & meets(mul.evaluate({"x": row, "y": adjacency}, plan.dtype), D[i], tolerance.tight)
+        if not _grow_row(pred[i], i, tight & (plus(row, D[i]) == row)):
+            return None
+    return pred
+
+
+def _grow_row(row: Array, source: int, tight: Array) -> bool:
+    """Decide the remaining entries of a row by a search along the tight edges (n, n).
+
+    Return whether all entries are decided.
+    """
+    decided = row >= 0
+    decided[source] = True
+    queue = []
+    for j in np.flatnonzero(row == _UNDECIDED):
+        tails = np.flatnonzero(tight[:, j] & decided)
+        if tails.size:
+            row[j], decided[j] = tails[0], True
+            queue.append(j)
+    for p in queue:
+        for j in np.flatnonzero(tight[p] & (row == _UNDECIDED)):
+            row[j] = p
+            queue.append(j)
+    return not (row == _UNDECIDED).any()

@@ -1,0 +1,197 @@
+"""Test the process that compiles kernels beside a caller: what starts it, what prevents it, and what it leaves."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tiers
+
+import semiring as sr
+from semiring.kernels import code_store
+from semiring.kernels.cpu import (  # with Numba loaded, loading takes no time
+    compiler_process,
+    first_calls,
+    kernels,  # noqa: F401
+)
+from semiring.kernels.cpu.compiler_process import PRODUCT
+from semiring.kernels.cpu.first_calls import FirstCalls
+from semiring.kernels.engine import make_plan
+
+PLAN = make_plan(sr.max_min, np.dtype("float32"), nonnegative=True)
+
+
+class Started:
+    """A process that runs until it is told to end."""
+
+    pid = 1
+
+    def __init__(self):
+        self.status = None
+
+    def poll(self):
+        return self.status
+
+
+@pytest.fixture
+def started(tmp_path, monkeypatch):
+    """Record the processes that are started, and start none."""
+    monkeypatch.setenv("SEMIRING_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(first_calls, "SECONDS", None)
+    monkeypatch.delenv("SEMIRING_NUMPY_SECONDS", raising=False)
+    monkeypatch.setattr(compiler_process, "_requests", compiler_process._Requests())
+    processes = []
+
+    def start(plan, group):
+        processes.append(Started())
+        return processes[-1]
+
+    monkeypatch.setattr(compiler_process, "_start", start)
+    return processes
+
+
+def _finish(process, group):
+    """End a process as `main` ends it."""
+    code_store.save(compiler_process._version(), compiler_process._key(PLAN, group), True)
+    code_store.release(compiler_process._version(), compiler_process._key(PLAN, group))
+    compiler_process._requests.polled.clear()
+    process.status = 0
+
+
+def test_numpy_computes_until_the_process_has_compiled(rng, started):
+    first, A, C = FirstCalls(PLAN, lambda: True), rng.random((300, 300), np.float32), np.empty((300, 300), np.float32)
+    answers = []
+    for _ in range(20):
+        answers.append(first.product(PLAN, C, A, A, 0))
+        if len(answers) == 12:
+            _finish(started[0], PRODUCT)
+    assert answers == [True] * 12 + [False] * 8
+    assert len(started) == 1
+    assert PRODUCT not in first.pending
+    assert np.array_equal(C, np.minimum(A[:, :, None], A).max(1))
+    again = FirstCalls(PLAN, lambda: True)
+    assert not again.product(PLAN, C, A, A, 0), "the marker is on disk"
+
+
+def test_one_process_at_a_time_and_one_for_each_group(started):
+    assert compiler_process.request(PLAN, PRODUCT)
+    assert compiler_process.request(PLAN, "closure")
+    assert len(started) == 1
+    _finish(started[0], PRODUCT)
+    assert compiler_process.request(PLAN, "closure")
+    assert len(started) == 2
+    started[1].status = 1
+    assert not compiler_process.request(PLAN, "closure"), "it failed, so the caller compiles"
+    compiler_process._renew()  # as another process finds the cache
+    assert compiler_process.request(PLAN, "closure"), "the reservation of the process that failed"
+    assert len(started) == 2
+
+
+@pytest.mark.parametrize("reason", ["no cache", "read-only", "a folder of everybody", "embedded", "frozen", "no fork"])
+def test_where_no_process_can_help_the_caller_compiles(started, tmp_path, monkeypatch, reason):
+    """The caller computes a second in NumPy, and then compiles."""
+    folder = tmp_path / "cache"
+    if reason == "no cache":
+        monkeypatch.setenv("SEMIRING_CACHE_DIR", "")
+    elif reason == "read-only":
+        folder.write_text("a file in the place of the folder")  # root may write to every folder
+    elif reason == "a folder of everybody":
+        folder.mkdir()
+        folder.chmod(0o777)
+    elif reason == "embedded":
+        monkeypatch.setattr(sys, "executable", "/usr/bin/uwsgi")
+    elif reason == "frozen":
+        monkeypatch.setattr(sys, "frozen", True, raising=False)
+    else:
+
+        def refuse(*_):
+            raise BlockingIOError(11, "no more processes")
+
+        monkeypatch.setattr(compiler_process, "_start", refuse)
+    first, A = FirstCalls(PLAN, lambda: False), np.ones((300, 300), np.float32)
+    answers = [first.product(PLAN, np.empty_like(A), A, A, 0) for _ in range(40)]
+    assert answers[:30] == [True] * 30
+    assert not answers[-1]
+    assert started == []
+
+
+def test_a_huge_product_is_compiled_at_once_and_says_so(started, caplog):
+    caplog.set_level("INFO", logger="semiring")
+    first, A = FirstCalls(PLAN, lambda: False), np.broadcast_to(np.float32(1), (20_000, 20_000))
+    assert not first.product(PLAN, A, A, A, 0)
+    assert "max_min float32: NumPy would take about 8000 s, so the call compiles its kernels now" in caplog.text
+
+
+@pytest.mark.parametrize("switch", [{"SEMIRING_NUMPY_SECONDS": "5"}, {}], ids=["off", "on"])
+def test_a_program_without_a_main_guard(tmp_path, switch):
+    """It forks, is interrupted, and ends before its compiler. The results of both processes are the same."""
+    program = """
+import os, signal, sys
+import numpy as np, semiring as sr
+from semiring.kernels.cpu import compiler_process
+A = np.random.default_rng(0).random((300, 300))
+results = {sr.matmul(A, A, sr.max_plus).tobytes() for _ in range(8)}
+process = compiler_process._requests.process
+child = os.fork()
+if child == 0:
+    ok = sr.matmul(A, A, sr.max_plus).tobytes() in results and compiler_process._requests.process is None
+    os._exit(0 if ok else 1)
+assert os.waitpid(child, 0)[1] == 0
+try:
+    os.killpg(os.getpgid(0), signal.SIGINT)  # as Ctrl-C of a terminal
+    sum(range(10**8))
+except KeyboardInterrupt:
+    pass
+assert len(results) == 1
+print(0 if process is None else process.pid, "numba" in sys.modules, process is None or process.poll() is None)
+"""
+    environment = {name: value for name, value in os.environ.items() if name != "SEMIRING_NUMPY_SECONDS"}
+    environment |= {"SEMIRING_CACHE_DIR": str(tmp_path / "cache"), "NUMBA_OPT": "0", **switch}
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+        start_new_session=True,
+    )
+    pid, has_numba, is_running = done.stdout.split()
+    assert done.stderr == ""
+    assert (has_numba, is_running) == ("False", "True")
+    assert (pid == "0") == bool(switch)
+    if pid != "0":
+        os.kill(int(pid), 9)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("name", "dtype", "storage"),
+    tiers.full(lambda name, *_: name == "min_plus", [("min_plus", "float64", "elements"), ("boolean", "bool", "bits")]),
+)
+def test_the_process_compiles_all_that_later_calls_need(tmp_path, monkeypatch, name, dtype, storage):
+    """After its end a process that must compile at once compiles nothing."""
+    environment = {**os.environ, "SEMIRING_CACHE_DIR": str(tmp_path / "cache"), "SEMIRING_NUMPY_SECONDS": "0"}
+    for key in ("SEMIRING_CACHE_DIR", "SEMIRING_NUMPY_SECONDS"):
+        monkeypatch.setenv(key, environment[key])
+    plan = make_plan(sr.as_semiring(name), dtype, nonnegative=storage == "elements", storage=storage)
+    groups = ("product", "closure") if storage == "bits" else ("product", "closure", "witness", "predecessors")
+    for group in groups:
+        process = compiler_process._start(plan, group)
+        assert process.wait() == 0
+        compiler_process._requests.polled.clear()
+        assert compiler_process.is_ready(plan, group)
+    program = f"""
+import logging, numpy as np, semiring as sr
+logging.basicConfig(level=logging.INFO)
+rng = np.random.default_rng(0)
+for n in (50, 400):
+    A = rng.random((n, n)) < 0.1 if {dtype!r} == "bool" else rng.random((n, n))
+    sr.matmul(A, A, {name!r}), sr.matmul(A, A.T, {name!r}), sr.closure(A, {name!r}), sr.matmul(A[0], A, {name!r})
+    if {dtype!r} != "bool":
+        sr.matmul(A, A, {name!r}, return_witness=True), sr.shortest_paths(A)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment)
+    assert done.stderr == ""
