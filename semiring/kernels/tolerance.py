@@ -12,6 +12,8 @@ from semiring.errors import AlgebraError
 from semiring.kernels.contract import Array, KernelPlan
 from semiring.namespaces import array_namespace, is_device_array
 
+_SMALL = 256  # rows of a matrix whose tolerance is kept for the next call of its kind
+
 _EXACT_OPERATIONS = {
     *("min", "max", "and", "or", "xor", "invert", "where", "lt", "le", "gt", "ge", "eq", "ne"),
     *("neg", "abs"),
@@ -60,6 +62,9 @@ def tolerance_for(plan: KernelPlan, D: Array) -> Tolerance:
     The error is 0 on integers, and if ⊗ only selects. If ⊗ is a product, or a sum of numbers ≥ 0, the error is relative
     to an entry. Otherwise its unit is the largest finite entry of D, or 1 if that entry is smaller.
     """
+    known: Tolerance | None = plan.memo.get(("tolerance", D.shape[-1]))  # of small matrices
+    if known is not None:
+        return known
     mul = plan.semiring.mul.expression
     if not is_floating(plan.dtype) or mul.operations <= _EXACT_OPERATIONS:
         return Tolerance()
@@ -75,7 +80,10 @@ def tolerance_for(plan: KernelPlan, D: Array) -> Tolerance:
         rounded = 8 if summing else 1
         bound = (n * epsilon / 2, rounded * n * floor / 2)
         return Tolerance((epsilon, rounded * floor), (16 * epsilon, 16 * floor), bound)
-    return Tolerance((epsilon, floor), (16 * epsilon, floor), (n * epsilon / 2, floor), product)
+    found = Tolerance((epsilon, floor), (16 * epsilon, floor), (n * epsilon / 2, floor), product)
+    if n <= _SMALL:
+        plan.memo["tolerance", D.shape[-1]] = found
+    return found
 
 
 def _largest(D: Array) -> float:

@@ -10,8 +10,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import typeof
 
 from semiring.kernels.contract import Array, KernelPlan
+from semiring.kernels.cpu.codegen.numba_internals import entry_point
 from semiring.kernels.cpu.codegen.scalars import scalars_for
 from semiring.kernels.cpu.direct_edges import edges_from, edges_into, extremes, last_edges
 from semiring.kernels.cpu.numpy_kernels import MAX_DIRECT_EDGES
@@ -66,14 +68,16 @@ def _search_small(plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: A
     """Find the predecessors of matrices of few rows, each by one thread."""
     n, pred = D.shape[-1], np.empty(D.shape, np.int32)
     stack = (-1, n, n)
-    case = _KernelOperands(plan, np.ascontiguousarray(D), np.ascontiguousarray(adjacency), tolerance)
-    matrices = case.D.reshape(stack), case.adjacency.reshape(stack), pred.reshape(stack)
-    count = len(matrices[0])
+    Ds, As = np.ascontiguousarray(D).reshape(stack), np.ascontiguousarray(adjacency).reshape(stack)
+    preds, count = pred.reshape(stack), len(Ds)
     flagged_rows = np.zeros((count, n), np.bool_)
+    tight, loose = tolerance.tight, tolerance.loose
+    if plan.dtype.kind != "f":  # nothing is rounded
+        tight, loose = (0, 0), (0, 0)
+    entry, constants = plan.memo.get("small predecessors") or _compile_small(plan, Ds, As, preds, flagged_rows)
 
     def search(start: int, stop: int) -> None:
-        constants = case.zero, plan.dtype.type(plan.one), case.one, case.tight, case.loose
-        search_each(case.sr, case.sums, *matrices, *constants, start, stop, flagged_rows)
+        entry(*constants[:2], Ds, As, preds, *constants[2:], tight, loose, start, stop, flagged_rows)
 
     if count == 1 or D.size < _PARALLEL_ENTRIES:
         search(0, count)
@@ -81,9 +85,19 @@ def _search_small(plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: A
         run_on_ranges(search, count, max(1, count // (4 * plan.threads)), plan.threads)
     if flagged_rows.any():
         for number in np.flatnonzero(flagged_rows.any(axis=1)):
-            closed, edges, trees = (each[number] for each in matrices)
-            _settle_rows(_KernelOperands(plan, closed, edges, tolerance), trees, flagged_rows[number])
+            case = _KernelOperands(plan, Ds[number], As[number], tolerance)
+            _settle_rows(case, preds[number], flagged_rows[number])
     return pred
+
+
+def _compile_small(plan: KernelPlan, Ds: Array, As: Array, preds: Array, flagged_rows: Array) -> tuple[Any, ...]:
+    """Return the entry of `search_each`, which dispatches on no types, and its constants; keep them for the plan."""
+    case = _KernelOperands(plan, Ds, As, Tolerance())
+    constants = case.sr, case.sums, case.zero, plan.dtype.type(plan.one), case.one
+    arguments = *constants[:2], Ds, As, preds, *constants[2:], case.tight, case.loose, 0, 0, flagged_rows
+    plan.memo["small predecessors"] = entry_point(search_each, tuple(map(typeof, arguments))), constants
+    entry: tuple[Any, ...] = plan.memo["small predecessors"]
+    return entry
 
 
 def _search_large(plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: Array) -> Array:
