@@ -14,6 +14,7 @@ import scipy.sparse
 
 import semiring as sr
 from semiring import testing
+from semiring.arrays.zero_conventions import has_zero_edges, warn_of_other_zeros
 from semiring.data import NETWORKS
 from semiring.errors import (
     AlgebraError,
@@ -485,3 +486,17 @@ def test_markov_chains_that_lose_digits(rng, dtype):
         sr.closure((P * (1 - 64 * epsilon)).astype(dtype), "plus_times")
     sr.closure((P * (1 - epsilon**0.5)).astype(dtype), "plus_times")  # half of the digits
     sr.closure((P * (1 - 64 * epsilon)).astype(dtype), "plus_times", check=False)
+
+
+def test_what_small_closures_ask_before_they_look_for_suspicious_weights(rng):
+    """Wherever floats ≥ 0 of min-plus look suspicious, two entries off the diagonal are 0."""
+    found = 0
+    for n in (2, 4, 5):
+        for _ in range(300):
+            A = rng.choice([0.0, -0.0, 1.0, 2.0, np.inf], (n, n), p=[0.2, 0.1, 0.4, 0.28, 0.02])
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                warn_of_other_zeros(A, sr.min_plus)
+            assert not caught or has_zero_edges(A)
+            found += bool(caught)
+    assert found > 100
