@@ -42,11 +42,14 @@ def serial(D: np.ndarray) -> None:
                     D[i, j] = candidate
 
 
-def row_parallel(D: np.ndarray, schedule: str = "dynamic") -> None:
-    """Share the rows of each pivot out among the threads, by a ``"dynamic"`` or a ``"static"`` schedule."""
+def row_parallel(D: np.ndarray, schedule: str = "dynamic", **options: bool) -> None:
+    """Share the rows of each pivot out among the threads, by a ``"dynamic"`` or a ``"static"`` schedule.
+
+    ``options`` are those of the method `bertoldi_openmp`.
+    """
     plan = make_plan(sr.min_plus, D.dtype, nonnegative=True, threads=sr.get_threads())
     close = bertoldi_openmp if schedule == "dynamic" else bertoldi_openmp_static
-    close(Engine(get_backend("cpu"), plan), D)
+    close(Engine(get_backend("cpu"), plan), D, **options)
 
 
 LOOPS: Mapping[str, Callable[[Any], None]] = {

@@ -25,7 +25,18 @@ from semiring.algorithms.dense import DENSE_METHODS, PaperMethod
 from semiring.algorithms.schedule import schedule_for
 from semiring.distributed.cost_model import row_broadcast_bytes
 
-__all__ = ["COLUMNS", "FAIR", "LUND_SMITH_STEPS", "TABLES", "Measured", "Part", "call", "measured_in", "tables_of"]
+__all__ = [
+    "COLUMNS",
+    "FAIR",
+    "LUND_SMITH_STEPS",
+    "NOT_COPIED",
+    "TABLES",
+    "Measured",
+    "Part",
+    "call",
+    "measured_in",
+    "tables_of",
+]
 
 COLUMNS = ("what", "vertices", "value", "unit")
 
@@ -328,7 +339,7 @@ def buluc_roofline(m: Measured) -> Table:
 # ------------------------------------------------------------------------------------------------------------ Bertoldi
 
 RANKS, RANKS_SIZE = (1, 2, 3, 4, 6, 8), 5040
-_SPEEDUP = "speedup S = T₁ / Tₚ, efficiency E = S / p, where T₁ is the time of the same loop"
+_SPEEDUP = "speedup S = Tₛ / T, efficiency E = S / p, where Tₛ is the time of the same loop"
 
 
 def bertoldi_ranks(m: Measured) -> Table:
@@ -371,30 +382,29 @@ def bertoldi_bytes(m: Measured) -> Table:
 
 
 THREADS = (1, 2, 4, 8, 16)
+NOT_COPIED = call("bertoldi_openmp", copied_row=False)
 
 
 def bertoldi_threads(m: Measured) -> Table:
     """Return tables 2 and 4: the row-parallel loop by threads, with both schedules."""
     rows = []
     counts = sorted(
-        {*THREADS, *(int(what.split()[1]) for what, _, _ in m.host.values if what.startswith("bertoldi_o"))}
+        {*THREADS, *(int(what.split()[1]) for what, _, _ in m.host.values if what.startswith("bertoldi_openmp, "))}
     )
     for n in then.BERTOLDI_SERIAL:
         first = m.host.get("bertoldi_openmp, 1 threads", n)
         for threads in counts:
-            dynamic, static = (
-                m.host.get(f"{method}, {threads} threads", n)
-                for method in ("bertoldi_openmp", "bertoldi_openmp_static")
-            )
+            methods = "bertoldi_openmp", "bertoldi_openmp_static", NOT_COPIED
+            dynamic, static, direct = (m.host.get(f"{method}, {threads} threads", n) for method in methods)
             old = then.BERTOLDI_SERIAL if threads == 1 else then.BERTOLDI_THREADS.get(str(threads), {})
             if n not in old and dynamic is None and static is None:
                 continue
             before, now = _ratio(_float(then.BERTOLDI_SERIAL, n), _float(old, n)), _ratio(first, dynamic)
             row = [n, threads, _printed(old, n), _number(dynamic, 1e3), _number(static, 1e3)]
-            row += [_number(_ratio(static, dynamic)), _number(before), _number(now)]
+            row += [_number(_ratio(static, dynamic)), _number(_ratio(direct, dynamic)), _number(before), _number(now)]
             rows.append([*row, _percent(_ratio(before, threads)), _percent(_ratio(now, threads))])
     columns = ["vertices", "threads", "dynamic, then, ms", "dynamic, ms", "static, ms", "static / dynamic"]
-    columns += ["speedup, then", "speedup", "efficiency, then", "efficiency"]
+    columns += ["row not copied / copied", "speedup, then", "speedup", "efficiency, then", "efficiency"]
     title = f"Bertoldi, tables 2 and 4: algorithm 3, then a Core i7-9700K; {_SPEEDUP} with one thread (then: table 2)"
     return _table(title, columns, rows)
 

@@ -47,6 +47,7 @@ from benchmarks.paper_tables import (
     FAIR,
     GAIOSO_SIZES,
     LUND_SMITH_STEPS,
+    NOT_COPIED,
     ONE_CORE,
     RANKS,
     RANKS_SIZE,
@@ -162,11 +163,11 @@ def _recursive(A: np.ndarray, threads: int | None = None) -> None:
     sr.closure(A, method="rkleene", out=A, check=False, threads=threads)
 
 
-def _by_threads(n: int, threads: int, schedule: str) -> float:
+def _by_threads(n: int, threads: int, schedule: str, **options: bool) -> float:
     before = sr.get_threads()
     sr.set_threads(threads)
     try:
-        return _on_host(partial(row_parallel, schedule=schedule), n)
+        return _on_host(partial(row_parallel, schedule=schedule, **options), n)
     finally:
         sr.set_threads(before)
 
@@ -231,16 +232,14 @@ def _rank_jobs(options: argparse.Namespace) -> Iterator[Job]:
 def _thread_jobs(options: argparse.Namespace) -> Iterator[Job]:
     """Yield the loops of Bertoldi, the slow ones of large graphs last."""
     counts = options.counts or sorted({*(count for count in THREADS if count <= _cores()), _cores()})
-    methods = {"bertoldi_openmp": "dynamic", "bertoldi_openmp_static": "static"}
-    loops = [
-        (method, schedule, count, n)
-        for n in _sizes(options, then.BERTOLDI_SERIAL)
-        for count in counts
-        for method, schedule in methods.items()
+    ways: list[tuple[str, dict[str, Any], Sequence[int]]] = [
+        ("bertoldi_openmp", {"schedule": "dynamic"}, _sizes(options, then.BERTOLDI_SERIAL)),
+        ("bertoldi_openmp_static", {"schedule": "static"}, _sizes(options, then.BERTOLDI_SERIAL)),
+        (NOT_COPIED, {"schedule": "dynamic", "copied_row": False}, _sizes(options, (1000, 2000))),
     ]
-    for method, schedule, count, n in sorted(loops, key=lambda loop: loop[3] ** 3 / loop[2]):
-        measure = partial(_by_threads, threads=count, schedule=schedule)
-        yield _time(f"{method}, {count} threads", n, measure, 2e9 * max(1, count / 2))
+    loops = [(what, way, count, n) for what, way, sizes in ways for n in sizes for count in counts]
+    for what, way, count, n in sorted(loops, key=lambda loop: loop[3] ** 3 / loop[2]):
+        yield _time(f"{what}, {count} threads", n, partial(_by_threads, threads=count, **way), 2e9 * max(1, count / 2))
 
 
 def _host_jobs(options: argparse.Namespace) -> Iterator[Job]:

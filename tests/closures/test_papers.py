@@ -124,7 +124,12 @@ def test_weights_of_both_signs_stacks_paths_and_progress(method, rng):
 @pytest.mark.parametrize("method", [*ON_CPU, "rkleene_plain"])
 def test_threads_change_no_bit(method, threads, rng):
     A = rng.random((97, 97)).astype(np.float32)
-    assert sr.closure(A, method=method, threads=threads).tobytes() == sr.closure(A, method=method, threads=3).tobytes()
+    expected = sr.closure(A, method=method, threads=3).tobytes()
+    options = [{}, {"copied_row": False}] if method in ON_CPU else [{}]
+    for given in options:
+        assert sr.closure(A, method=method, method_options=given, threads=threads).tobytes() == expected
+        sums = sr.closure(A / 200, "plus_times", method=method, method_options=given, threads=threads)
+        assert sums.tobytes() == sr.closure(A / 200, "plus_times", method=method, threads=3).tobytes()
 
 
 @pytest.mark.full

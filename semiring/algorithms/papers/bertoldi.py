@@ -54,22 +54,26 @@ __all__ = [
 _REST = 3  # the lane of work that is not urgent: see `semiring.distributed.transports`
 
 
-def bertoldi_openmp(engine: Engine, A: Array) -> None:
+def bertoldi_openmp(engine: Engine, A: Array, **options: bool) -> None:
     """Close A in place, A ← A*, by threads that take one row at a time of every pivot.
+
+    With the option ``copied_row=False`` the threads read the row of the pivot in A, not a copy of it.
 
     Raises `DeviceError` where the backend has no such loop, `AlgebraError` for packed bits.
 
     Explained and measured in ``docs/papers.md``, section "Bertoldi".
     """
-    engine.close_as("bertoldi_openmp", A)
+    engine.close_as("bertoldi_openmp", A, **options)
 
 
-def bertoldi_openmp_static(engine: Engine, A: Array) -> None:
+def bertoldi_openmp_static(engine: Engine, A: Array, **options: bool) -> None:
     """Close A in place, A ← A*, as `bertoldi_openmp` does, with an equal share of adjacent rows for each thread.
+
+    The option is that of `bertoldi_openmp`.
 
     Explained and measured in ``docs/papers.md``, section "Bertoldi".
     """
-    engine.close_as("bertoldi_openmp_static", A)
+    engine.close_as("bertoldi_openmp_static", A, **options)
 
 
 def bertoldi_cuda_shared(engine: Engine, A: Array, **options: int) -> None:

@@ -20,7 +20,7 @@ This module loads neither Numba nor a module that does. A method imports the loo
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -289,9 +289,10 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels, S
         if not A.size:
             return
         if A.strides[1] != A.itemsize:
-            _apply_to_copy(self.close_as, plan, A, name)
+            _apply_to_copy(partial(self.close_as, **options), plan, A, name)
             return
-        _report_divergence(plan, self._kernels_for(plan).close_by_rows(A, plan.threads, dynamic=_DYNAMIC[name]))
+        kernels = self._kernels_for(plan)
+        _report_divergence(plan, kernels.close_by_rows(A, plan.threads, dynamic=_DYNAMIC[name], **options))
 
     def multiply_add_plain(self, plan: KernelPlan, C: Array, A: Array, B: Array) -> None:
         if not C.size or not A.shape[1]:

@@ -480,15 +480,16 @@ class Kernels:
         self._jobs.setdefault(n, [])
         return ClosingJob(job, job.ctypes.data, blocks + packed + self.tile.rows * self.width * self.size)
 
-    def close_by_rows(self, A: Array, threads: int, *, dynamic: bool) -> int:
+    def close_by_rows(self, A: Array, threads: int, *, dynamic: bool, copied_row: bool = True) -> int:
         """Compute A ← A*, A with contiguous rows, by `row_parallel`.
 
         Return the first pivot without a star, or -1. ``dynamic``: whether a free thread takes one row at a time.
-        Otherwise each thread updates an equal number of adjacent rows.
+        Otherwise each thread updates an equal number of adjacent rows. ``copied_row``: whether the threads read a copy
+        of the row of the pivot, as in the paper, or the row itself.
         """
         if self._float64_kernels is not None:
             wide = A.astype(np.float64)
-            failed_pivot = self._float64_kernels.close_by_rows(wide, threads, dynamic=dynamic)
+            failed_pivot = self._float64_kernels.close_by_rows(wide, threads, dynamic=dynamic, copied_row=copied_row)
             A[...] = wide
             return failed_pivot
         n, elimination = A.shape[0], self._elimination
@@ -502,7 +503,7 @@ class Kernels:
         start, failed_pivot = 0, -1
         with lease(min(threads, len(blocks))) as team:
             arguments = (
-                *(A, job.ctypes.data, len(blocks), team.mailbox, team.members),
+                *(A, job.ctypes.data, copy.ctypes.data, int(copied_row), len(blocks), team.mailbox, team.members),
                 *(elimination.address, piece.address, self.block_columns, self.definition.zero_bits),
             )
             while start < n and failed_pivot < 0:

@@ -97,6 +97,8 @@ def update_rows(job: int, block_address: int, workspace: int) -> None:
 def close_pivots_by_rows(
     A: Any,
     job: int,
+    copy: int,
+    is_copied: int,
     blocks: int,
     mailbox: int,
     members: int,
@@ -110,11 +112,12 @@ def close_pivots_by_rows(
 ) -> int:
     """Eliminate the pivots ``start`` … stop - 1 of A (n, n), of contiguous rows, by jobs of the team.
 
+    ``copy`` is memory of n elements. If ``is_copied`` is 1, the threads read the row of the pivot there, else in A.
     Return ``stop`` if all are eliminated. Return k < stop if threads still update the rows of pivot k after
     ``patience`` pauses; the caller waits for them and continues with k + 1. Return -1 - k if pivot k has no star.
     """
     n, size = A.shape[0], A.itemsize
-    a, row, copy = address(A), A.strides[0], word(job, SOURCE)
+    a, row = address(A), A.strides[0]
     for k in range(start, stop):
         line = a + k * row
         if close_diagonal(line + k * size, row, 1, eliminate, block, padded, zero, size) >= 0:
@@ -125,6 +128,7 @@ def close_pivots_by_rows(
         copy_element(copy + k * size, block, size)
         for j in range(n):
             put(fetch(zero, copy + j * size), line + j * size)
+        put(copy if is_copied else line, job + 8 * SOURCE)
         put(k, job + 8 * PIVOT)
         publish(mailbox, job, blocks, members)
         if not finish(mailbox, blocks, blocks, patience):
