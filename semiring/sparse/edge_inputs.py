@@ -94,9 +94,12 @@ def edges_of(
         warn_of_other_zeros(dense, semiring)
     if both:
         dense = symmetrize(dense, semiring)
-    rows, columns = np.nonzero(dense != semiring.zero_for(dense.dtype))
-    pattern = _make_pattern(len(dense), rows, columns)
-    return replace(check_values(pattern, dense[rows, columns], semiring, names), directed=directed)
+    n = len(dense)
+    places = np.flatnonzero(dense != semiring.zero_for(dense.dtype))
+    starts, values = np.searchsorted(places, n * np.arange(n + 1)), dense.ravel()[places]
+    columns = (places - np.repeat(n * np.arange(n), np.diff(starts))).astype(np.int32)
+    pattern = Pattern(n, starts.astype(np.int64), columns)
+    return replace(check_values(pattern, values, semiring, names), directed=directed)
 
 
 def _make_pattern(n: int, rows: Array, columns: Array) -> Pattern:

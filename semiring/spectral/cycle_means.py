@@ -10,6 +10,7 @@ Sources: see `semiring.kernels.graphs.policy_iteration`.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -31,9 +32,10 @@ from semiring.graphs.strongly_connected import Components, strong_components_of_
 from semiring.io.inputs import Reading, open_graph
 from semiring.io.network import semiring_of
 from semiring.kernels.cpu.elimination import elimination_trees
+from semiring.kernels.cpu.thread_pool import run_tasks
 from semiring.sparse.edge_inputs import SparseEntries, check_values, edges_of
 from semiring.sparse.symbolic_factor import Pattern
-from semiring.thread_counts import check_threads
+from semiring.thread_counts import check_threads, get_threads
 
 __all__ = [
     "BOTTLENECKS",
@@ -107,7 +109,7 @@ def cycle_mean(
     check : bool, default True
         Warn of the "no edge" of another convention. The entries are validated in any case.
     threads : int, optional
-        The number of threads, of which the search uses one; by default `semiring.get_threads()`.
+        The number of threads, by default `semiring.get_threads()`. A strong component is searched by one of them.
     device : None or "cpu", optional
         Where the computation runs.
 
@@ -146,7 +148,7 @@ def cycle_mean(
         if best is None:
             return CycleMean(zero_mean(algebra), [])
         return CycleMean(best[0], _named(best[1], edges))
-    found = LeastRatios.of(edges, algebra, np.ones(1, np.int64), exact=exact)
+    found = LeastRatios.of(edges, algebra, np.ones(1, np.int64), threads, exact=exact)
     if found.component < 0:
         return CycleMean(zero_mean(algebra), [])
     cycle = found.cycle()
@@ -216,7 +218,7 @@ def cycle_ratio(
     if algebra not in (min_plus, max_plus):
         raise AlgebraError(f"a ratio to time needs weights that add up, min_plus or max_plus, not {algebra.name}")
     edges = read_edges(A, algebra, Reading(weight, directed, columns), check, threads, device)
-    found = LeastRatios.of(edges, algebra, _read_times(T, edges), exact=exact)
+    found = LeastRatios.of(edges, algebra, _read_times(T, edges), threads, exact=exact)
     if found.component < 0:
         return CycleRatio(zero_mean(algebra), [])
     cycle = found.cycle()
@@ -328,7 +330,9 @@ class LeastRatios:
     component: int  # the component of the least ratio, -1 without a cycle
 
     @classmethod
-    def of(cls, edges: SparseEntries, semiring: Semiring, times: Array, *, exact: bool = False) -> LeastRatios:
+    def of(
+        cls, edges: SparseEntries, semiring: Semiring, times: Array, threads: int | None, *, exact: bool = False
+    ) -> LeastRatios:
         """Compute the ratios. Raises `AlgebraError` and `IntegerOverflowError` as `cycle_mean` does."""
         pattern, n = edges.pattern, edges.pattern.n
         is_full = pattern.indices.size == n * n > 0
@@ -336,17 +340,18 @@ class LeastRatios:
             parts = Components(np.arange(n), np.array([0, n]), np.array([0, 1]))
         else:
             parts = strong_components_of_lists(pattern.starts, pattern.indices)
+        component = np.empty(n, np.int64)
+        component[parts.order] = np.repeat(np.arange(len(parts)), parts.sizes)
+        # the vertices of a component ascend, so that the heads of a row do
+        parts = Components(np.argsort(component, kind="stable"), parts.bounds, parts.weak)
         place = np.empty(n, np.int32)
         place[parts.order] = np.arange(n, dtype=np.int32)
         positions: Array | slice = slice(None)
         if len(parts) == 1:  # nothing to sort
-            parts, place = Components(np.arange(n), parts.bounds, parts.weak), np.arange(n, dtype=np.int32)
             starts, heads = pattern.starts, pattern.indices
         else:
             from semiring.kernels.graphs.policy_iteration import select_inside
 
-            component = np.empty(n, np.int64)
-            component[parts.order] = np.repeat(np.arange(len(parts)), parts.sizes)
             starts, m = np.empty(n + 1, np.int64), pattern.indices.size
             heads, chosen = np.empty(m, np.int32), np.empty(m, np.int64)
             count = select_inside(
@@ -362,20 +367,20 @@ class LeastRatios:
             if exact:
                 raise AlgebraError("the weights are not all whole numbers, so there is no exact mean: leave out exact=")
             rounding = float(np.finfo(np.float64).eps) * (16 + 4 * math.sqrt(largest))
-        if is_full:
-            columns = starts, heads[:0], heads[:0]
-        else:
-            entry_starts, tails, entries = elimination_trees.transpose_rows(starts, heads)
-            columns = entry_starts, entries, tails
         policy, values = np.full(n, -1, np.int64), np.zeros(n, costs.dtype)
         ratios = np.zeros((len(parts), 2), costs.dtype)
         if heads.size:
             from semiring.kernels.graphs.policy_iteration import iterate_policies
 
-            iterate_policies(
-                *(parts.bounds.astype(np.int64), starts, heads, costs, times),
-                *(*columns, policy, values, ratios, rounding),
-            )
+            bounds, count = parts.bounds.astype(np.int64), get_threads() if threads is None else threads
+
+            def iterate(first: int, last: int) -> None:
+                iterate_policies(
+                    *(bounds[first : last + 1], starts, heads, costs, times),
+                    *(policy, values, ratios[first:last], rounding),
+                )
+
+            run_tasks(iterate, _split_components(starts[bounds], count), count)
         return cls(
             *(edges, semiring, parts, place, positions, starts, heads, costs, times),
             *(policy, values, ratios, rounding, _least(ratios)),
@@ -435,7 +440,8 @@ class LeastRatios:
     def value(self, cycle: list[int], exact: bool = False) -> float | Fraction:
         """Return the ratio of a cycle of the policy in the caller's weights."""
         chosen = self.policy[self.place[cycle]]
-        weights = self.edges.values[self.positions][chosen]
+        positions = chosen if isinstance(self.positions, slice) else self.positions[chosen]
+        weights = self.edges.values[positions]
         times = np.broadcast_to(self.times, self.costs.shape)[chosen]
         if COSTS[self.semiring][1]:
             if len(weights) == 1:
@@ -470,8 +476,8 @@ def _as_costs(values: Array, semiring: Semiring, times: Array, vertices: int) ->
                 f"weights of up to {largest:,} in a strong component of {vertices:,} vertices are too large for exact "
                 "means in int64: divide the weights by a common factor, or pass them as float64"
             )
-    costs = values.astype(np.float64)
-    return (costs if sign > 0 else np.negative(costs, out=costs)), times.astype(np.float64)
+    costs = values.astype(np.float64, copy=False)
+    return (costs if sign > 0 else np.negative(costs)), times.astype(np.float64)
 
 
 def as_integers(values: Array) -> Array | None:
@@ -487,6 +493,13 @@ def as_integers(values: Array) -> Array | None:
         if not (whole == piece).all():
             return None
     return result
+
+
+def _split_components(edges: Array, threads: int) -> list[tuple[int, int]]:
+    """Return ranges of components with about equal numbers of edges, of which ``edges`` are the sums."""
+    ends = np.searchsorted(edges, np.linspace(0, edges[-1], threads + 1)[1:] - edges[-1] // (4 * threads)).clip(1)
+    ends[-1] = len(edges) - 1
+    return [(int(a), int(b)) for a, b in itertools.pairwise([0, *np.unique(ends)])]
 
 
 def _least(ratios: Array) -> int:

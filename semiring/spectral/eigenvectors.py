@@ -11,6 +11,7 @@ period of powers.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -28,6 +29,7 @@ from semiring.graphs.strongly_connected import strong_components_of_lists
 from semiring.io.inputs import Reading
 from semiring.io.network import semiring_of
 from semiring.kernels.cpu.elimination import elimination_trees
+from semiring.kernels.cpu.thread_pool import run_tasks
 from semiring.kernels.engine import make_plan
 from semiring.linalg import matmul
 from semiring.paths import best_paths
@@ -141,7 +143,7 @@ def eigen(
     edges = read_edges(A, algebra, Reading(weight, directed, columns), check, threads, device)
     if algebra in BOTTLENECKS:
         return _bottleneck_eigen(edges, algebra, threads)
-    found = LeastRatios.of(edges, algebra, np.ones(1, np.int64), exact=exact)
+    found = LeastRatios.of(edges, algebra, np.ones(1, np.int64), threads, exact=exact)
     if found.component < 0:
         graph = _critical_graph(edges, np.zeros(edges.values.size, bool))[0]
         return Eigen(zero_mean(algebra), np.empty((edges.pattern.n, 0)), graph, 1)
@@ -163,7 +165,8 @@ def _critical_graph(edges: SparseEntries, is_tight: Array) -> tuple[Any, Array, 
     from scipy.sparse import coo_array
 
     pattern, n = edges.pattern, edges.pattern.n
-    rows, heads = pattern.rows[is_tight], pattern.indices[is_tight]
+    places = np.flatnonzero(is_tight)
+    rows, heads = np.searchsorted(pattern.starts, places, side="right") - 1, pattern.indices[places]
     starts, order = elimination_trees.compress_rows(n, rows, heads)
     rows, heads = rows[order], heads[order]
     parts = strong_components_of_lists(starts, heads)
@@ -222,12 +225,12 @@ def _search_paths(found: LeastRatios, vertices: Array, threads: int | None) -> A
 
     The values of a component prove that its own mean is not less than λ. So they are potentials for λ too.
     """
-    from semiring.kernels.graphs.policy_iteration import reduce_costs
+    from semiring.kernels.graphs.policy_iteration import reduce_costs, shift_potentials
 
     pattern, parts, n = found.edges.pattern, found.parts, found.edges.pattern.n
-    weights, values = _search_costs(found)
+    weights, values = _search_weights(found)
     p, q = (weights.dtype.type(each) for each in found.ratios[found.component])
-    costs = q * weights - p
+    factor = weights.dtype.type(COSTS[found.semiring][0]) * q
     lengths = np.repeat(np.maximum(found.ratios[:, 1], 1), parts.sizes).astype(weights.dtype)
     component, potentials = np.empty(n, np.int64), np.empty(n, weights.dtype)
     component[parts.order] = np.repeat(np.arange(len(parts)), parts.sizes)
@@ -236,34 +239,39 @@ def _search_paths(found: LeastRatios, vertices: Array, threads: int | None) -> A
     else:
         potentials[parts.order] = q * values / lengths
     bounds, order = parts.bounds.astype(np.int64), parts.order.astype(np.int64)
-    reduce_costs(bounds, order, component, pattern.starts, pattern.indices, costs, potentials)
-    starts, tails, entries = pattern.columns
+    costs = pattern.starts, pattern.indices, weights, factor, p, potentials
+    shift_potentials(bounds, order, component, *costs)
     count = get_threads() if threads is None else threads
-    plan = make_plan(min_plus, costs.dtype, nonnegative=True, threads=count)
-    distances = Searches(plan, starts, tails, costs[entries]).search_table(vertices.astype(np.int64))[0].T
+    m = pattern.indices.size
+    starts, width = elimination_trees.column_starts(n, pattern.indices), elimination_trees.strip_width(n, m)
+    tails, reduced = np.empty(m, np.int32), np.empty(m, weights.dtype)
+    bounds = width * np.linspace(0, -(-n // width), count + 1).astype(np.int64)
+    tasks = [(int(a), min(n, int(b))) for a, b in itertools.pairwise(bounds) if a < b]
+    run_tasks(lambda a, b: reduce_costs(a, b, width, *costs, starts, tails, reduced), tasks, count)
+    plan = make_plan(min_plus, weights.dtype, nonnegative=True, threads=count)
+    distances = Searches(plan, starts, tails, reduced).search_table(vertices.astype(np.int64))[0].T
     shifted = distances + potentials[:, np.newaxis] - potentials[vertices]
     return np.where(distances == plan.zero, np.inf, shifted / q)
 
 
-def _search_costs(found: LeastRatios) -> tuple[Array, Array]:
-    """Return the costs of all edges and the values of the policies, in int64 if they stay exact in it, else float64.
+def _search_weights(found: LeastRatios) -> tuple[Array, Array]:
+    """Return the weights of all edges and the values of the policies, in int64 if they stay exact in it, else float64.
 
     Raises `IntegerOverflowError` if paths of integers may leave int64.
     """
     weights, values, n = found.edges.values, found.values, found.edges.pattern.n
-    sign, is_logarithm = COSTS[found.semiring]
-    if is_logarithm:
+    if COSTS[found.semiring][1]:
         weights = np.log(weights.astype(np.float64))
     if found.is_exact and (whole := as_integers(weights)) is not None:
         largest = max(abs(int(whole.max())), abs(int(whole.min())))
         if 16 * n * int(found.ratios[found.component, 1]) * largest < LARGEST:
-            return sign * whole, values
+            return whole, values
         if weights.dtype.kind in "iu":
             raise IntegerOverflowError(
                 f"paths of {n:,} vertices and weights of up to {largest:,} are too long for exact eigenvectors in "
                 "int64: divide the weights by a common factor, or pass them as float64"
             )
-    return sign * weights.astype(np.float64), values.astype(np.float64)
+    return weights.astype(np.float64, copy=False), values.astype(np.float64)
 
 
 def _paths_to(pattern: Pattern, weights: Array, semiring: Semiring, vertices: Array, threads: int | None) -> Array:
@@ -354,7 +362,7 @@ def asymptotics(
     if algebra not in (min_plus, max_plus):
         raise AlgebraError(f"the powers of a matrix grow in min_plus and max_plus, not in {algebra.name}")
     edges = read_edges(A, algebra, Reading(), check, threads, device)
-    found = LeastRatios.of(edges, algebra, np.ones(1, np.int64))
+    found = LeastRatios.of(edges, algebra, np.ones(1, np.int64), threads)
     if not found.is_exact and edges.values.size:
         raise AlgebraError(
             "powers are compared exactly, so their weights must be whole numbers, and these are not, or are too large "

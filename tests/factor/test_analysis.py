@@ -74,3 +74,19 @@ def test_a_layout_has_a_place_for_every_edge(rng):
         assert there.max() < layout.size
         mirrored = (layout.slots < 0).sum()
         assert mirrored == 0 if not symmetric else mirrored > 0
+
+
+@pytest.mark.parametrize("density", [0.0, 0.02, 0.3, 1.0])
+@pytest.mark.parametrize("is_sorted", [True, False])
+def test_columns_of_dense_and_sparse_rows(density, is_sorted, rng):
+    """Denser matrices are transposed in strips of columns if their rows are sorted."""
+    for n in (0, 1, 7, 130):
+        rows, columns = np.nonzero(rng.random((n, n)) < density)
+        order = np.arange(rows.size) if is_sorted else np.lexsort((rng.random(rows.size), rows))
+        columns = columns[order].astype(np.int32)
+        pattern = Pattern(n, np.searchsorted(rows, np.arange(n + 1)).astype(np.int64), columns)
+        starts, tails, entries = pattern.columns
+        expected = np.argsort(columns, kind="stable")
+        np.testing.assert_array_equal(entries, expected)
+        np.testing.assert_array_equal(tails, rows[expected])
+        np.testing.assert_array_equal(starts, np.searchsorted(columns[expected], np.arange(n + 1)))

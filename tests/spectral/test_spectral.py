@@ -144,6 +144,22 @@ def test_eigenvectors_of_reducible_matrices(name, seed):
     np.testing.assert_array_equal(sr.matmul(A, found.vectors, name, check=False), sign + found.vectors)
 
 
+def dense_components(rng, n):
+    """Return a matrix whose vertices are in three components, in no order; an edge leads to the next one or stays."""
+    A, part = rng.integers(1, 1000, (n, n)).astype(float), rng.integers(0, 3, n)
+    A[part[:, None] > part] = INF
+    A[part[:, None] < part] -= 500
+    return A
+
+
+def test_results_of_dense_components_do_not_depend_on_threads(rng):
+    A = dense_components(rng, 200)
+    first, *others = [spectral.eigen(A, threads=threads) for threads in (1, 2, 8)]
+    np.testing.assert_allclose(sr.matmul(A, first.vectors, check=False), first.value + first.vectors, rtol=1e-12)
+    for other in others:
+        assert (other.value, other.vectors.tobytes()) == (first.value, first.vectors.tobytes())
+
+
 def test_circulant_matrices_have_closed_forms():
     for n in (5, 8, 12):
         A = np.full((n, n), -INF)
@@ -306,11 +322,14 @@ def test_empty_graphs_and_whole_floats_beyond_exact_values():
 def test_the_values_prove_the_mean_of_large_graphs(seed):
     """Reduced costs of at least 0 under the values of the policy prove that no cycle is better."""
     rng = np.random.default_rng(seed)
-    n, m = int(rng.integers(20, 3000)), int(rng.integers(20, 12000))
-    weights = rng.integers(-50, 50, m) if seed % 2 else rng.standard_normal(m)
-    A = sp.coo_array((weights, (rng.integers(0, n, m), rng.integers(0, n, m))), shape=(n, n)).tocsr()
+    if seed < 5:  # a dense matrix, whose components have edges of any sign between them
+        n, A = 300, dense_components(rng, 300)
+    else:
+        n, m = int(rng.integers(20, 3000)), int(rng.integers(20, 12000))
+        weights = rng.integers(-50, 50, m) if seed % 2 else rng.standard_normal(m)
+        A = sp.coo_array((weights, (rng.integers(0, n, m), rng.integers(0, n, m))), shape=(n, n)).tocsr()
     edges = read_edges(A, sr.min_plus, spectral.cycle_means.Reading(), False, None, None)
-    found = LeastRatios.of(edges, sr.min_plus, np.ones(1, np.int64))
+    found = LeastRatios.of(edges, sr.min_plus, np.ones(1, np.int64), 2)
     for component in np.flatnonzero(found.ratios[:, 1] > 0):
         p, q = found.ratios[component]
         inside = slice(*found.starts[found.parts.bounds[component : component + 2]])

@@ -19,7 +19,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiring.kernels.cpu.codegen.jit import kernel
+from semiring.kernels.cpu.codegen.jit import inner, kernel
+from semiring.kernels.cpu.codegen.memory_intrinsics import assume_no_nan
+from semiring.kernels.cpu.elimination.elimination_trees import transpose_rows
 
 
 @kernel
@@ -51,7 +53,7 @@ def select_inside(component, place, order, starts, heads, inside_starts, inside_
 
 
 @kernel
-def iterate_policies(bounds, starts, heads, costs, times, entry_starts, entries, tails, policy, d, ratios, rounding):
+def iterate_policies(bounds, starts, heads, costs, times, policy, d, ratios, rounding):
     """Compute the least ratio of every component, with a policy and values that prove it.
 
     The vertices are in the order of the components, and each edge lies in one component.
@@ -61,14 +63,11 @@ def iterate_policies(bounds, starts, heads, costs, times, entry_starts, entries,
     bounds : array of int64, shape (components + 1,)
         The first vertex of each component, and n.
     starts, heads : arrays of int64 (n + 1,) and int32 (m,)
-        The edges as compressed rows.
+        The edges as compressed rows, whose heads ascend strictly.
     costs : array of int64 or float64, shape (m,)
         The costs, finite.
     times : array of the dtype of the costs, shape (m,) or (1,)
         The times, ≥ 0 and above 0 on every cycle. One element stands for all edges.
-    entry_starts, entries, tails : arrays of int64 (n + 1,), int32 (m,) and int32 (m,)
-        The edges as compressed columns: the position of each edge in the rows, and its tail. ``entries`` is empty if
-        every pair of vertices is an edge, in the order of the pairs.
     policy, d : arrays of int64 (n,) and of the dtype of the costs (n,)
         The results: the edge out of each vertex, -1 without one, and the values.
     ratios : array of the dtype of the costs, shape (components, 2)
@@ -77,6 +76,7 @@ def iterate_policies(bounds, starts, heads, costs, times, entry_starts, entries,
         The relative error of a value, 0 for exact arithmetic: a smaller improvement counts as none.
 
     """
+    assume_no_nan()
     seen = np.full(len(d), -1, np.int64)
     path = np.empty(len(d), np.int64)
     for component in range(len(bounds) - 1):
@@ -84,15 +84,13 @@ def iterate_policies(bounds, starts, heads, costs, times, entry_starts, entries,
         if starts[first] == starts[last]:
             continue
         for u in range(first, last):
-            best = starts[u]
-            for e in range(starts[u], starts[u + 1]):
-                if costs[e] < costs[best]:
-                    best = e
-            policy[u] = best
             d[u] = 0
+        for u in range(first, last):  # under the values 0 the least reduced cost is that of the least cost
+            policy[u] = best_edge(u, starts, heads, costs, times[:1], d, costs[0] * 0 + 1, costs[0] * 0)[1]
         seen[first:last] = -1
         goal, p, q = best_cycle(first, last, heads, costs, times, policy, seen)
-        lead_to(goal, first, last, heads, costs, times, entry_starts, entries, tails, policy, seen, path)
+        columns = starts[:0], heads[:0], starts[:0]  # transposed when a search needs them
+        columns = lead_to(goal, first, last, starts, heads, columns, policy, seen, path)
         while True:
             seen[first:last] = -1
             evaluate(goal, first, last, heads, costs, times, policy, d, p, q, seen, path)
@@ -102,7 +100,7 @@ def iterate_policies(bounds, starts, heads, costs, times, entry_starts, entries,
             other, new_p, new_q = best_cycle(first, last, heads, costs, times, policy, seen)
             if new_p * q < p * new_q:
                 goal, p, q = other, new_p, new_q
-                lead_to(goal, first, last, heads, costs, times, entry_starts, entries, tails, policy, seen, path)
+                columns = lead_to(goal, first, last, starts, heads, columns, policy, seen, path)
         ratios[component, 0] = p
         ratios[component, 1] = q
 
@@ -131,9 +129,12 @@ def best_cycle(first, last, heads, costs, times, policy, seen):
 
 
 @kernel
-def lead_to(goal, first, last, heads, costs, times, entry_starts, entries, tails, policy, seen, path):
-    """Change the edges of the vertices from which the policy does not reach the goal, so that it does."""
-    is_full = len(entries) < len(heads)
+def lead_to(goal, first, last, starts, heads, columns, policy, seen, path):
+    """Change the edges of the vertices from which the policy does not reach the goal, so that it does.
+
+    ``columns`` are the compressed columns of the component, counted from its first vertex and edge, or empty. They are
+    returned, transposed if they were needed.
+    """
     seen[first:last] = 0
     u = goal
     while seen[u] == 0:  # the cycle of the goal keeps its edges
@@ -149,6 +150,24 @@ def lead_to(goal, first, last, heads, costs, times, entry_starts, entries, tails
         mark = 1 if seen[u] == 1 else 3
         for i in range(count):
             seen[path[i]] = mark
+    for _ in range(2):  # in a dense graph nearly every vertex has an edge to a marked one
+        remaining = 0
+        for u in range(first, last):
+            if seen[u] == 1:
+                continue
+            remaining += 1
+            for e in range(starts[u], starts[u + 1]):
+                if seen[heads[e]] == 1:
+                    seen[u] = 1
+                    policy[u] = e
+                    remaining -= 1
+                    break
+        if remaining == 0:
+            return columns
+    base = starts[first]
+    if columns[1].size == 0:
+        columns = transpose_rows(starts[first : last + 1] - base, heads[base : starts[last]] - np.int32(first))
+    entry_starts, tails, entries = columns
     count = 0
     for u in range(first, last):
         if seen[u] == 1:
@@ -158,15 +177,14 @@ def lead_to(goal, first, last, heads, costs, times, entry_starts, entries, tails
     while i < count:
         v = path[i]
         i += 1
-        begin, end = (first, last) if is_full else (entry_starts[v], entry_starts[v + 1])
-        for position in range(begin, end):
-            u = position if is_full else np.int64(tails[position])
-            e = u * last + v if is_full else np.int64(entries[position])
+        for position in range(entry_starts[v - first], entry_starts[v - first + 1]):
+            u = first + tails[position]
             if seen[u] != 1:
                 seen[u] = 1
-                policy[u] = e
+                policy[u] = base + entries[position]
                 path[count] = u
                 count += 1
+    return columns
 
 
 @kernel
@@ -187,22 +205,48 @@ def evaluate(goal, first, last, heads, costs, times, policy, d, p, q, seen, path
             d[u] = d[heads[e]] + (q * costs[e] - p * times[step * e])
 
 
+@inner
+def best_edge(u, starts, heads, costs, times, d, q, p):
+    """Return the least reduced way of a vertex, d of a head plus q·c - p·t, and its first edge."""
+    assume_no_nan()
+    begin, end = starts[u], starts[u + 1]
+    head, time = heads[begin], p * times[0]
+    least = d[head] + (q * costs[begin] - time)
+    if len(times) > 1:
+        best = begin
+        least = d[head] + (q * costs[begin] - p * times[begin])
+        for e in range(begin + 1, end):
+            value = d[heads[e]] + (q * costs[e] - p * times[e])
+            if value < least:
+                least, best = value, e
+        return least, best
+    if heads[end - 1] - head == end - 1 - begin:  # consecutive heads, which a dense matrix has: vectors, without gather
+        values, line = d[head : head + end - begin], costs[begin:end]
+        for i in range(end - begin):
+            value = values[i] + (q * line[i] - time)
+            least = value if value < least else least  # LLVM makes no vectors of min
+    else:
+        for e in range(begin, end):
+            value = d[heads[e]] + (q * costs[e] - time)
+            least = value if value < least else least
+    best = begin
+    while d[heads[best]] + (q * costs[best] - time) > least:
+        best += 1
+    return least, best
+
+
 @kernel
 def improve(first, last, starts, heads, costs, times, policy, d, p, q, rounding):
     """Take the edges that lower the values of their tails. Return whether there was one."""
+    assume_no_nan()
     is_better, bound = False, 0.0
-    step = 0 if len(times) == 1 else 1
     if rounding > 0:
         for u in range(first, last):
             bound = max(bound, abs(d[u]))
         bound *= rounding
     for u in range(first, last):
-        least, best = d[u], -1
-        for e in range(starts[u], starts[u + 1]):
-            value = d[heads[e]] + (q * costs[e] - p * times[step * e])
-            if value < least:
-                least, best = value, e
-        if best >= 0 and d[u] - least > bound:
+        least, best = best_edge(u, starts, heads, costs, times, d, q, p)
+        if least < d[u] and d[u] - least > bound:
             d[u] = least
             policy[u] = best
             is_better = True
@@ -220,8 +264,8 @@ def mark_tight_edges(first, last, starts, heads, costs, times, d, p, q, bound, i
 
 
 @kernel
-def reduce_costs(bounds, order, component, starts, heads, costs, potentials):
-    """Replace costs by costs ≥ 0 under which the same paths are best.
+def shift_potentials(bounds, order, component, starts, heads, weights, factor, mean, potentials):
+    """Shift the potentials of each component, so that the reduced costs of edges between components are ≥ 0 too.
 
     Parameters
     ----------
@@ -231,11 +275,12 @@ def reduce_costs(bounds, order, component, starts, heads, costs, potentials):
         The component of each vertex.
     starts, heads : arrays of int64 (n + 1,) and int32 (m,)
         The edges as compressed rows.
-    costs : array of int64 or float64, shape (m,)
-        The costs, overwritten.
-    potentials : array of the dtype of the costs, shape (n,)
-        Potentials that make the costs inside each component ≥ 0. Those of a component are shifted together, so that the
-        costs of the edges between components are ≥ 0 too.
+    weights : array of int64 or float64, shape (m,)
+        The weights w, of cost factor · w - mean.
+    factor, mean : int or float
+        Numbers of the dtype of the weights.
+    potentials : array of the dtype of the weights, shape (n,)
+        Potentials under which the reduced costs inside each component are ≥ 0. They are overwritten.
 
     """
     for number in range(len(bounds) - 2, -1, -1):
@@ -244,11 +289,32 @@ def reduce_costs(bounds, order, component, starts, heads, costs, potentials):
             u = order[position]
             for e in range(starts[u], starts[u + 1]):
                 if component[heads[e]] != number:
-                    shift = min(shift, costs[e] + potentials[heads[e]] - potentials[u])
+                    shift = min(shift, factor * weights[e] - mean + potentials[heads[e]] - potentials[u])
         for position in range(bounds[number], bounds[number + 1]):
             potentials[order[position]] += shift
-    for u in range(len(order)):
-        for e in range(starts[u], starts[u + 1]):
-            costs[e] = max(
-                costs[e] + potentials[heads[e]] - potentials[u], 0
-            )  # rounding may make a tight edge negative
+
+
+@kernel
+def reduce_costs(first, last, width, starts, heads, weights, factor, mean, potentials, begins, tails, reduced):
+    """Write the reduced costs of the edges to the vertices first … last - 1, and their tails, as compressed columns.
+
+    ``begins`` are the starts of the columns, of which ``width`` are written at a time. The heads of each row ascend.
+    The other parameters are those of `shift_potentials`.
+    """
+    n = len(starts) - 1
+    slots, entries = begins[first:last].copy(), starts[:n].copy()
+    if first > 0:
+        for u in range(n):
+            entries[u] += np.searchsorted(heads[starts[u] : starts[u + 1]], first)
+    for limit in range(first + width, last + width, width):
+        for u in range(n):
+            e = entries[u]
+            while e < starts[u + 1] and heads[e] < min(limit, last):
+                v = heads[e]
+                slot = slots[v - first]
+                tails[slot] = u
+                # rounding may make a tight edge negative
+                reduced[slot] = max(factor * weights[e] - mean + potentials[v] - potentials[u], 0)
+                slots[v - first] += 1
+                e += 1
+            entries[u] = e
