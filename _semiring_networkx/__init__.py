@@ -15,6 +15,7 @@ _EXACT = "Equal to NetworkX's result"
 _DISTANCES = "Weights of one type, all int or all float, finite; floats are right within n·ε."
 _EXTREMES = f"{_EXACT}, to the last bit. Hops, or weights ≥ 0 of one type, all int or all float, finite."
 _PATHS = f"{_DISTANCES} Of several shortest paths it may be another one."
+_SHARES = "Hops or finite weights above 0, int, float or both; sums of the shares are right within n·ε."
 _BY_DISTANCE = f"{_DISTANCES} Inner keys ascend by distance; `cutoff` is taken for int weights."
 
 #: The functions of the backend, and the documentation that NetworkX adds to each.
@@ -40,8 +41,11 @@ FUNCTIONS: dict[str, str] = {
     "wiener_index": _DISTANCES,
     "average_shortest_path_length": f"{_DISTANCES} By every method.",
     "global_efficiency": f"{_EXACT}, to the last bit.",
-    "closeness_centrality": f"{_EXACT}, to the last bit. Hops or int weights, of all vertices.",
-    "harmonic_centrality": f"{_EXACT}, to the last bit. Hops or int weights, of all vertices.",
+    "closeness_centrality": f"{_EXTREMES} Of all vertices.",
+    "harmonic_centrality": f"{_EXTREMES} Of all vertices.",
+    "barycenter": f"{_EXTREMES} Without `attr` and `sp`; by hops not of trees.",
+    "betweenness_centrality": f"{_SHARES} The same vertices are sampled.",
+    "edge_betweenness_centrality": f"{_SHARES} The same vertices are sampled; not of multigraphs.",
 }
 
 
@@ -51,7 +55,7 @@ def get_info() -> dict[str, Any]:
         "backend_name": "semiring",
         "project": "semiring",
         "package": "semiring",
-        "short_summary": "Distances between all pairs by a dense closure, compiled for this machine.",
+        "short_summary": "Distances between all pairs and betweenness, compiled for this machine.",
         "description": "All pairs of vertices at once, as linear algebra over the (min, +) semiring.",
         # "auto", "cpu", "cuda", "cuda:1" or "cuda:*", see semiring.compat.networkx.graph.
         "default_config": {"device": "auto"},

@@ -30,7 +30,8 @@ class _Function:
     position and the name of the weight. ``default_weight``: the default of the weight. ``needs_connected``: whether
     NetworkX ends early if some vertices are not connected. ``needs_exact``: whether float weights are rejected, because
     their sums may differ from NetworkX's in the last bit. ``has_cutoff``: whether the function has a cutoff, at which
-    searches stop early. ``itemsize``: the bytes of an entry of the closed matrix.
+    searches stop early. ``itemsize``: the bytes of an entry of the closed matrix, 0 if there is
+    none.
     """
 
     least_vertices: int = 20
@@ -60,6 +61,10 @@ _FUNCTIONS = {
     "all_pairs_dijkstra_path_length": _Function(weight=(2, "weight"), has_cutoff=True),
     "all_pairs_shortest_path_length": _Function(60, 2500, density=0.6, has_cutoff=True, itemsize=2),
     "average_shortest_path_length": _Function(weight=(1, "weight"), default_weight=None, needs_connected=True),
+    "barycenter": _Function(
+        unsupported_parameters={"attr": 2, "sp": 3}, weight=(1, "weight"), default_weight=None, needs_connected=True
+    ),
+    "betweenness_centrality": _Function(start_vertices=500, weight=(3, "weight"), default_weight=None, itemsize=0),
     "center": _Function(
         unsupported_parameters=_EXTREME,
         weight=(3, "weight"),
@@ -68,7 +73,7 @@ _FUNCTIONS = {
         needs_exact=True,
     ),
     "closeness_centrality": _Function(
-        unsupported_parameters={"u": 1, "sp": 4}, weight=(2, "distance"), default_weight=None, needs_exact=True
+        unsupported_parameters={"u": 1, "sp": 4}, weight=(2, "distance"), default_weight=None
     ),
     "diameter": _Function(
         unsupported_parameters=_EXTREME, weight=(3, "weight"), default_weight=None, needs_connected=True
@@ -76,6 +81,7 @@ _FUNCTIONS = {
     "eccentricity": _Function(
         unsupported_parameters={"v": 1, "sp": 2}, weight=(3, "weight"), default_weight=None, needs_connected=True
     ),
+    "edge_betweenness_centrality": _Function(start_vertices=500, weight=(3, "weight"), default_weight=None, itemsize=0),
     "floyd_warshall": _Function(start_vertices=230, searches=False, weight=(1, "weight")),
     "floyd_warshall_numpy": _Function(30, 1000, searches=False, weight=(2, "weight")),
     "floyd_warshall_predecessor_and_distance": _Function(start_vertices=230, searches=False, weight=(1, "weight")),
@@ -84,7 +90,6 @@ _FUNCTIONS = {
         unsupported_parameters={"nbunch": 1, "sources": 3},
         weight=(2, "distance"),
         default_weight=None,
-        needs_exact=True,
     ),
     "harmonic_diameter": _Function(unsupported_parameters={"sp": 1}),
     "johnson": _Function(weight=(1, "weight")),
@@ -149,11 +154,11 @@ def should_run(name: str, args: Any, kwargs: Any) -> bool | str:
         return "searches stop at the cutoff"
     if function.needs_exact and _weighs_floats(G, weight):
         return "distances of floats may differ from NetworkX's in the last bit"
-    if n * n * (2 if hops else sizes.itemsize) > _MOST_MEMORY * _memory():
+    if n * n * min(sizes.itemsize, 2 if hops else 8) > _MOST_MEMORY * _memory():
         return f"{n} vertices: a dense matrix of them is too large"
     degrees = list(map(len, G._adj.values()))
     entries = sum(degrees)
-    if name == "center" and hops and entries <= 2 * (n - 1) and not G.is_directed():
+    if name in ("barycenter", "center") and hops and entries <= 2 * (n - 1) and not G.is_directed():
         return "a tree: NetworkX finds its center in linear time"
     if entries > function.density * n * n:
         return f"{entries} edges of {n} vertices: searches of NetworkX end after one step"
@@ -162,7 +167,7 @@ def should_run(name: str, args: Any, kwargs: Any) -> bool | str:
             return "not connected: NetworkX sees it at once"
     elif sizes.searches and _mean_reach(G, n) < max(_REACHED * n, sizes.least_vertices / 2):
         return "searches reach few vertices"
-    return _is_worth_starting(n / (_HOPS if hops else sizes.start_vertices))
+    return _is_worth_starting(n / (_HOPS if hops and sizes.itemsize else sizes.start_vertices))
 
 
 def _weighs_floats(G: Any, weight: Any) -> bool:

@@ -24,10 +24,13 @@ MODULES = {
     **dict.fromkeys(
         [
             "average_shortest_path_length",
+            "barycenter",
+            "betweenness_centrality",
             "center",
             "closeness_centrality",
             "diameter",
             "eccentricity",
+            "edge_betweenness_centrality",
             "global_efficiency",
             "harmonic_centrality",
             "harmonic_diameter",

@@ -28,6 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 #: The modules that test functions of the backend, below the package networkx.
 MODULES = (
     "algorithms/shortest_paths/tests",
+    "algorithms/centrality/tests/test_betweenness_centrality.py",
     "algorithms/centrality/tests/test_closeness_centrality.py",
     "algorithms/centrality/tests/test_harmonic_centrality.py",
     "algorithms/tests/test_dag.py",

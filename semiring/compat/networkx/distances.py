@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -163,16 +163,19 @@ def distances(
     may_hide_edges: bool = False,
     needs_paths: bool = False,
     uses_searches: bool = False,
+    reverse: bool = False,
 ) -> Distances:
     """Return the distances by a weight, as NetworkX names it.
 
     ``may_be_negative``: weights of both signs are supported. ``may_hide_edges``: the weight None may hide edges, which
     only Dijkstra's algorithm supports. ``default_type``: the type of the 1 that an edge without a weight counts.
     ``needs_paths``: predecessors are found too. ``uses_searches``: weights are ≥ 0, and sums of floats are those of
-    NetworkX's searches to the last bit. Raises `DTypeError` for weights that are text.
+    NetworkX's searches to the last bit. ``reverse``, without paths: row i has the distances to vertex i. Raises
+    `DTypeError` for weights that are text.
     """
     if weight is None and default_type is int and not needs_paths:
-        return hops(graph)
+        found = hops(graph)
+        return replace(found, matrix=found.matrix.T) if reverse else found
     weights = graph.weights(weight, default_type)
     if weights.text is not None:  # NetworkX fails too, without a name of the weights
         raise _text_error(weight, weights.text)
@@ -188,15 +191,17 @@ def distances(
     if weights.kind == "int" and largest < 2**30:
         dtype = np.dtype(np.int16 if largest < 2**14 else np.int32)
     if uses_searches and not (largest < _EXACT_FLOAT and bool((weights.values == np.rint(weights.values)).all())):
-        return Distances(graph, _search_distances(len(graph), weights), np.inf, False)
+        ends = (weights.columns, weights.rows) if reverse else (weights.rows, weights.columns)
+        return Distances(graph, _search_distances(len(graph), weights.values, *ends), np.inf, False)
     try:
-        return _solve(graph, weights, dtype, needs_paths)
+        found = _solve(graph, weights, dtype, needs_paths)
+        return replace(found, matrix=found.matrix.T) if reverse else found
     except NegativeCycleError as error:
         named_cycle = error.named(graph.nodes)
         raise NotImplementedError(f"NetworkX computes the result for this graph: {named_cycle}") from named_cycle
 
 
-def _search_distances(n: int, weights: EdgeWeights) -> Array:
+def _search_distances(n: int, weights: Array, tails: Array, heads: Array) -> Array:
     """Return all distances (n, n) by Dijkstra's algorithm, which adds up each path from its source on, as NetworkX.
 
     A closure adds the parts of a path in another order. Rounding never makes a sum of weights ≥ 0 less than its first
@@ -205,7 +210,7 @@ def _search_distances(n: int, weights: EdgeWeights) -> Array:
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import dijkstra
 
-    result: Array = dijkstra(csr_array((weights.values, (weights.rows, weights.columns)), shape=(n, n)))
+    result: Array = dijkstra(csr_array((weights, (tails, heads)), shape=(n, n)))
     return result
 
 
