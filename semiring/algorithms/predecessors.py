@@ -160,6 +160,17 @@ class PredecessorSearch:
 
     predecessors: Any = None
 
+    def close(self, engine: Engine, D: Any, weights: Any) -> bool:
+        """Close a stack D, which holds ``weights``, and find the predecessors; False if the backend does not do both.
+
+        The weights must be in other memory.
+        """
+        if not engine.capabilities.provides("close_and_search") or depends_on_distances(engine.plan):
+            return False
+        kernels: Any = engine.capabilities.paths
+        self.predecessors = kernels.close_and_search(engine.plan, D, tolerance_for(engine.plan, D), weights)
+        return True
+
     def find(self, engine: Engine, D: Array, weights: Array) -> None:
         """Compute the predecessors of a closed matrix D from ``weights``, the matrix before the closure."""
         self.predecessors = predecessors(engine.backend, engine.plan, D, weights)

@@ -121,6 +121,8 @@ class StackTogether(Algorithm):
 
     def run(self, p: Problem, engine: Engine, D: Array, entries: Array) -> Array:
         closures: Any = engine.capabilities.closures
+        if p.predecessors is not None and _is_small(p) and p.predecessors.close(engine, D, entries):
+            return D
         closures.close_stack(engine.plan, D)
         return D
 

@@ -227,6 +227,7 @@ def _close(p: Problem, a: Algorithm, kernels: Kernels, D: Any, entries: Any) -> 
     search = None if p.is_packed else p.predecessors
     weights: Any = None
     if search is not None:
+        search.predecessors = None  # a problem in wider integers is searched again
         weights = D.copy() if entries is D else entries
     if isinstance(a, Method) and _is_block(p, a, kernels):
         plan = kernels.plan.with_semiring(p.semiring) if kernels.may_diverge else kernels.plan
@@ -240,7 +241,7 @@ def _close(p: Problem, a: Algorithm, kernels: Kernels, D: Any, entries: Any) -> 
         active = profiling.active
         with profiling.span("method", a.name, shape=memory_of(D).shape) if active else nullcontext():
             if not isinstance(a, Method):
-                D = a.run(p, engine, D, entries)
+                D = a.run(p, engine, D, entries if weights is None else weights)
             elif a.apart:
                 a.run(p, engine, memory_of(D), memory_of(entries))
             elif kernels.recorder is None:
@@ -254,7 +255,7 @@ def _close(p: Problem, a: Algorithm, kernels: Kernels, D: Any, entries: Any) -> 
     _check_divergence(p, kernels, plan, D)
     if p.is_packed:
         clear_tail(p.semiring, D)
-    if search is not None:
+    if search is not None and search.predecessors is None:
         search.find(engine or kernels.bind(plan), D, weights)
     return D
 

@@ -488,7 +488,7 @@ class PathKernels(Protocol):
     Arrays of paths need no semiring: predecessors (count, p, n) int32 and sources (p,) int32, on the device of the
     backend, determine them. Row i of each matrix holds the paths from the vertex sources[i].
 
-    Optional: `find_tree`; `search_table` with `search_near`.
+    Optional: `close_and_search`; `find_tree`; `search_table` with `search_near`.
     """
 
     def find_predecessors(self, plan: KernelPlan, D: Any, tolerance: Tolerance, A: Any) -> Any:
@@ -498,6 +498,13 @@ class PathKernels(Protocol):
         The predecessors of a matrix do not depend on the others.
         """
         ...
+
+    def close_and_search(self, plan: KernelPlan, D: Any, tolerance: Tolerance, A: Any) -> Any:
+        """Compute `ClosureKernels.close_stack` of D (count, n, n), and return the result of `find_predecessors`.
+
+        D holds A before the call, in other memory. If a pivot has no star, any result may be returned.
+        """
+        raise _missing_operation()
 
     def count_vertices(self, predecessors: Any, sources: Any, counts: Any, threads: int) -> None:
         """Write how many vertices each path has to ``counts`` (count, p, n) int32: 0 for no path, 1 for the source.

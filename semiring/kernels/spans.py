@@ -23,7 +23,10 @@ KINDS: dict[str, str] = {
     **dict.fromkeys(("multiply", "multiply_add", "multiply_add_witness", "multiply_add_plain"), "product"),
     **dict.fromkeys(("multiply_add_upper", "multiply_upper", "walk", "pull"), "product"),
     **dict.fromkeys(("find_pattern", "multiply_pattern", "multiply_masked", "multiply_mixed"), "product"),
-    **dict.fromkeys(("close_block", "close", "close_stack", "close_as", "survey_gaining", "close_gaining"), "closing"),
+    **dict.fromkeys(
+        ("close_block", "close", "close_stack", "close_as", "close_and_search", "survey_gaining", "close_gaining"),
+        "closing",
+    ),
     **dict.fromkeys(("find_predecessors", "find_tree"), "predecessors"),
     **dict.fromkeys(("search_table", "search_near", "add_dependencies"), "search"),
     "replay": "replay",

@@ -339,13 +339,29 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels, S
     def find_predecessors(self, plan: KernelPlan, D: Array, tolerance: Tolerance, A: Array) -> Array:
         """Return the predecessors int32 of closed matrices D: see `semiring.algorithms.predecessors`."""
         first_calls = first_calls_of(plan)
-        if first_calls.pending and D.ndim == 2:
-            result = first_calls.predecessors(plan, D, tolerance, A)
-            if result is not None:
-                return result
+        if first_calls.pending:
+            matrices = [(D, A)] if D.ndim == 2 else list(zip(D, A, strict=True))
+            found: list[Array] = []
+            for closed, edges in matrices:
+                trees = first_calls.predecessors(plan, closed, tolerance, edges)
+                if trees is None:
+                    break
+                found.append(trees)
+            if len(found) == len(matrices):
+                return found[0] if D.ndim == 2 else np.stack(found)
         from semiring.kernels.cpu.predecessor_search import find_predecessors
 
         return find_predecessors(plan, D, tolerance, A)
+
+    def close_and_search(self, plan: KernelPlan, D: Array, tolerance: Tolerance, A: Array) -> Array | None:
+        from semiring.kernels.cpu.predecessor_search import StackSearch, is_small
+
+        if first_calls_of(plan).pending or not is_small(D.shape[-1]) or not D.flags.c_contiguous:
+            self.close_stack(plan, D)
+            return self.find_predecessors(plan, D, tolerance, A) if plan.status.diverged < 0 else None
+        search = StackSearch(plan, D, tolerance, A)
+        _report_divergence(plan, self._kernels_for(plan).close_stack(D, plan.threads, search.run))
+        return search.settle() if plan.status.diverged < 0 else search.predecessors
 
     def count_vertices(self, predecessors: Array, sources: Array, counts: Array, threads: int) -> None:
         from semiring.kernels.cpu.path_arrays import count_vertices

@@ -48,6 +48,7 @@ VECTOR_PAIRS = 1 << 12  # a matrix and a vector of fewer pairs are one tile, whi
 ROUND_PAIRS = 1 << 27  # pairs that `close_by_rows` computes between two tests for Ctrl-C: some ten milliseconds
 _FEW_ROWS = 32  # rows up to which a product with witness is computed row by row
 _BLOCK_INSTRUCTIONS = 1 << 29  # vector instructions between two tests for Ctrl-C: a fifth of a second or less
+_SEARCHED_BYTES = 1 << 19  # of the matrices that are closed and then searched: with their edges they stay in a cache
 HEAVY = 12  # the instructions a pair from which on a ⊗ and ⊕ count as heavy
 
 
@@ -429,18 +430,26 @@ class Kernels:
         A[...] = wide
         return failed_pivot
 
-    def close_stack(self, A: Array, threads: int) -> int:
+    def close_stack(self, A: Array, threads: int, search: Callable[[int, int], None] | None = None) -> int:
         """Compute A ← A* of each matrix of a stack, no size 0, rows contiguous, in a compiled loop on each thread.
 
-        Return the first pivot without a star, or -1; pivots are numbered through all matrices.
+        Return the first pivot without a star, or -1; pivots are numbered through all matrices. ``search(start, stop)``
+        reads matrices after they were closed, while they are in the cache.
         """
         (count, n), failed_pivots = A.shape[:2], []
         loop = compile_entry_point(pivot_loops.close_each, self.size)
 
+        group = count if search is None else max(1, _SEARCHED_BYTES // A[0].nbytes)
+
         def close_part(start: int, stop: int) -> None:
-            failure = self._run_close(loop, A[start:stop])
-            if failure >= 0:
-                failed_pivots.append(start * n + failure)
+            for first in range(start, stop, group):
+                last = min(stop, first + group)
+                failure = self._run_close(loop, A[first:last])
+                if failure >= 0:
+                    failed_pivots.append(first * n + failure)
+                    return
+                if search is not None:
+                    search(first, last)
 
         self.run_on_stack(close_part, count, A.size * n, threads)
         return min(failed_pivots, default=-1)

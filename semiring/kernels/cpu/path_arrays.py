@@ -80,9 +80,9 @@ def _count(rows, sources, counts, start, stop):
 @kernel
 def _write(rows, targets, counts, out, start, stop):
     """Write the vertices of the paths of some rows, from their ends."""
-    length = out.shape[2]
     for r in range(start, stop):
         row, lengths = rows[r], counts[r]
+        out[r, :, :] = -1
         for c in range(targets.size):
             path = out[r, c]
             count = lengths[c]
@@ -90,5 +90,3 @@ def _write(rows, targets, counts, out, start, stop):
             for place in range(count - 1, -1, -1):
                 path[place] = v
                 v = row[v]
-            for place in range(count, length):
-                path[place] = -1

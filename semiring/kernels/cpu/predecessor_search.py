@@ -54,7 +54,7 @@ class _KernelOperands:
 
 def find_predecessors(plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: Array) -> Array:
     """Return the predecessors int32 of D (n, n), or of each matrix of a stack (count, n, n), D = ``adjacency``*."""
-    if D.shape[-1] <= MAX_DIRECT_EDGES:
+    if is_small(D.shape[-1]):
         return _search_small(plan, D, tolerance, adjacency)
     if D.ndim == 2:
         return _search_large(plan, D, tolerance, adjacency)
@@ -64,30 +64,54 @@ def find_predecessors(plan: KernelPlan, D: Array, tolerance: Tolerance, adjacenc
     return pred
 
 
+def is_small(n: int) -> bool:
+    """Return whether a `StackSearch` searches matrices of n rows: no vertex has more direct edges than are tried."""
+    return n <= MAX_DIRECT_EDGES
+
+
 def _search_small(plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: Array) -> Array:
     """Find the predecessors of matrices of few rows, each by one thread."""
-    n, pred = D.shape[-1], np.empty(D.shape, np.int32)
-    stack = (-1, n, n)
-    Ds, As = np.ascontiguousarray(D).reshape(stack), np.ascontiguousarray(adjacency).reshape(stack)
-    preds, count = pred.reshape(stack), len(Ds)
-    flagged_rows = np.zeros((count, n), np.bool_)
-    tight, loose = tolerance.tight, tolerance.loose
-    if plan.dtype.kind != "f":  # nothing is rounded
-        tight, loose = (0, 0), (0, 0)
-    entry, constants = plan.memo.get("small predecessors") or _compile_small(plan, Ds, As, preds, flagged_rows)
-
-    def search(start: int, stop: int) -> None:
-        entry(*constants[:2], Ds, As, preds, *constants[2:], tight, loose, start, stop, flagged_rows)
-
-    if count == 1 or D.size < _PARALLEL_ENTRIES:
-        search(0, count)
+    search = StackSearch(plan, np.ascontiguousarray(D), tolerance, adjacency)
+    if search.count == 1 or D.size < _PARALLEL_ENTRIES:
+        search.run(0, search.count)
     else:
-        run_on_ranges(search, count, max(1, count // (4 * plan.threads)), plan.threads)
-    if flagged_rows.any():
-        for number in np.flatnonzero(flagged_rows.any(axis=1)):
-            case = _KernelOperands(plan, Ds[number], As[number], tolerance)
-            _settle_rows(case, preds[number], flagged_rows[number])
-    return pred
+        run_on_ranges(search.run, search.count, max(1, search.count // (4 * plan.threads)), plan.threads)
+    return search.settle()
+
+
+class StackSearch:
+    """A search for the predecessors of a stack of matrices of at most `MAX_DIRECT_EDGES` rows. D is C-contiguous."""
+
+    def __init__(self, plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: Array) -> None:
+        n, self.predecessors = D.shape[-1], np.empty(D.shape, np.int32)
+        stack = (-1, n, n)
+        Ds, As, preds = (
+            D.reshape(stack),
+            np.ascontiguousarray(adjacency).reshape(stack),
+            self.predecessors.reshape(stack),
+        )
+        self.count = len(Ds)
+        self._matrices, self._flagged_rows = (Ds, As, preds), np.zeros((self.count, n), np.bool_)
+        self._plan, self._tolerance = plan, tolerance
+        limits = tolerance.tight, tolerance.loose
+        self._limits: Any = limits if plan.dtype.kind == "f" else ((0, 0), (0, 0))  # nothing is rounded
+        self._entry, self._constants = plan.memo.get("small predecessors") or _compile_small(
+            plan, Ds, As, preds, self._flagged_rows
+        )
+
+    def run(self, start: int, stop: int) -> None:
+        """Search the matrices from ``start`` to ``stop``, which must be closed."""
+        constants = self._constants
+        self._entry(*constants[:2], *self._matrices, *constants[2:], *self._limits, start, stop, self._flagged_rows)
+
+    def settle(self) -> Array:
+        """Repair the rows that rounding may have damaged, and return the predecessors."""
+        flagged_rows = self._flagged_rows
+        if flagged_rows.any():
+            for number in np.flatnonzero(flagged_rows.any(axis=1)):
+                closed, edges, trees = (each[number] for each in self._matrices)
+                _settle_rows(_KernelOperands(self._plan, closed, edges, self._tolerance), trees, flagged_rows[number])
+        return self.predecessors
 
 
 def _compile_small(plan: KernelPlan, Ds: Array, As: Array, preds: Array, flagged_rows: Array) -> tuple[Any, ...]:

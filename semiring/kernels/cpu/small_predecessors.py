@@ -31,6 +31,8 @@ from semiring.kernels.cpu.direct_edges import DOUBT, UNDECIDED, are_doubts_resol
 from semiring.kernels.cpu.predecessor_trees import grow_trees
 
 LANES = 32  # rows whose last edges are chosen together; also the entries of a row that are compared together
+_TAIL = 8  # the last rows are processed together if there are at most so many
+_ALL_LANES, _TAIL_LANES = (0,) * LANES, (0,) * _TAIL
 _SIDE = 8  # rows and columns of a block that is transposed in registers
 
 
@@ -42,10 +44,6 @@ def _meets(v: Vectors, x: Value, y: Value, limits: tuple[Value, Value] | None) -
     b = v.builder
     bound = b.fadd(b.fmul(v.splat(limits[0]), v.call("fabs", y)), v.splat(limits[1]))
     return b.or_(equal, v.compare("<", v.call("fabs", b.fsub(x, y)), bound))
-
-
-def _vectors(sr: SemiringType, builder: Any) -> Vectors:
-    return Vectors(builder, ElementType(sr.dtype), LANES)
 
 
 def _limits(sr: SemiringType, builder: Any, pair: Value) -> tuple[Value, Value] | None:
@@ -63,7 +61,7 @@ def direct_edges(typing: Any, sr: Any, weights: Any, distances: Any, zero: Any, 
     """
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        v = _vectors(sr, builder)
+        v = Vectors(builder, ElementType(sr.dtype), LANES)
         _, w_address, d_address, none, pair = args
         w, d = load(builder, v.type, w_address), load(builder, v.type, d_address)
         none = builder.zext(none, ir.IntType(8)) if none.type == I1 else none
@@ -78,6 +76,7 @@ def direct_edges(typing: Any, sr: Any, weights: Any, distances: Any, zero: Any, 
 def choose_tails(
     typing: Any,
     sr: Any,
+    lanes: Any,
     rows: Any,
     row_bytes: Any,
     goals: Any,
@@ -89,18 +88,20 @@ def choose_tails(
     loose: Any,
     out: Any,
 ) -> Any:
-    """Write the tails of the best of ``count`` edges into a vertex for ``LANES`` sources, int32, to ``out``.
+    """Write the tails of the best of ``count`` edges into a vertex for some sources, int32, to ``out``.
 
-    All arrays are given by their addresses. ``rows``: D[sources, 0]; the distances of the next vertex begin
-    ``row_bytes`` later. ``goals``: the distances of the vertex itself. tails (count,) int32, weights (count,). A lane
-    becomes UNDECIDED, NO_PREDECESSOR, or a tail; DOUBT is added to a tail that is met only loosely.
+    ``lanes`` is a tuple with an element for each source. All arrays are given by their addresses. ``rows``:
+    D[sources, 0]; the distances of the next vertex begin ``row_bytes`` later. ``goals``: the distances of the vertex
+    itself. tails (count,) int32, weights (count,). A lane becomes UNDECIDED, NO_PREDECESSOR, or a tail; DOUBT is added
+    to a tail that is met only loosely.
     """
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        v = _vectors(sr, builder)
-        _, first, row, goal, tail_list, weight_list, number, none, tight_pair, loose_pair, target = args
+        size = lanes.count
+        v = Vectors(builder, ElementType(sr.dtype), size)
+        _, _, first, row, goal, tail_list, weight_list, number, none, tight_pair, loose_pair, target = args
         none = v.splat(builder.zext(none, ir.IntType(8)) if none.type == I1 else none)
-        undecided = constant_vector(I32, UNDECIDED, LANES)
+        undecided = constant_vector(I32, UNDECIDED, size)
         d, may_be_nan = load(builder, v.type, goal), v.element.is_floating
         best, arg = alloca_once_value(builder, none), alloca_once_value(builder, undecided)
         with for_range(builder, number) as loop:
@@ -111,20 +112,20 @@ def choose_tails(
             s = lower_operation(sr, v, "mul", x=Operand(x, may_be_nan), y=Operand(w, may_be_nan)).value
             replaces = builder.and_(lower_comparison(sr, v, x, d), lower_comparison(sr, v, s, builder.load(best)))
             builder.store(builder.select(replaces, s, builder.load(best)), best)
-            builder.store(builder.select(replaces, splat(builder, tail, LANES), builder.load(arg)), arg)
+            builder.store(builder.select(replaces, splat(builder, tail, size), builder.load(arg)), arg)
         s, chosen = builder.load(best), builder.load(arg)
-        is_found = builder.icmp_signed(">=", chosen, constant_vector(I32, 0, LANES))
+        is_found = builder.icmp_signed(">=", chosen, constant_vector(I32, 0, size))
         met = _meets(v, s, d, _limits(sr, builder, loose_pair))
         met_tightly = _meets(v, s, d, _limits(sr, builder, tight_pair))
         doubtful = builder.and_(builder.and_(is_found, met), builder.not_(met_tightly))
-        doubt = builder.add(chosen, constant_vector(I32, DOUBT, LANES))
+        doubt = builder.add(chosen, constant_vector(I32, DOUBT, size))
         chosen = builder.select(met, builder.select(doubtful, doubt, chosen), undecided)
-        absent = constant_vector(I32, NO_PREDECESSOR, LANES)
+        absent = constant_vector(I32, NO_PREDECESSOR, size)
         store(builder, builder.select(v.compare("==", d, none), absent, chosen), target)
         return void(context)
 
     places = (types.intp,) * 6
-    return types.void(sr, *places, zero, tight, loose, types.intp), code
+    return types.void(sr, lanes, *places, zero, tight, loose, types.intp), code
 
 
 @intrinsic  # type: ignore[untyped-decorator]  # Numba has no types
@@ -154,41 +155,43 @@ def transpose_block(typing: Any, like: Any, source: Any, source_row: Any, target
 
 
 @inner
-def _transpose(like, source, row, target, target_row, rows, columns, size, target_size):
-    """Transpose a matrix of padded rows, at an address, in blocks. ``rows`` and ``columns`` are multiples of 8."""
-    for i in range(0, rows, _SIDE):
-        for j in range(0, columns, _SIDE):
-            transpose_block(
-                like, source + i * row + j * size, row, target + j * target_row + i * target_size, target_row
-            )
+def _list_edges(sr, D, A, zero, one, tight, rows, edges, columns, tails, weights, counts):
+    """Write the distances by columns, and the direct edges into each vertex. Return whether none improves on 1̄.
 
-
-@inner
-def _list_edges(sr, edges, distances, zero, one, tight, n, tails, weights, counts):
-    """Write the direct edges into each vertex, in the order of their tails. Return whether none improves on 1̄.
-
-    ``edges`` and ``distances`` have padded rows. tails (n, …) int32, weights (n, …) and counts (n) int32 receive them.
+    columns[j, i] becomes D[i, j]. tails (n, n) int32, weights (n, n) and counts (n) int32 receive the edges, in the
+    order of their tails. rows (8, …) and edges (…) are workspace of padded rows, with 0̄ in all columns beyond n.
     """
-    size, stride = edges.itemsize, edges.strides[0]
-    w_start, d_start = address(edges), address(distances)
+    n, size, line = D.shape[0], rows.itemsize, rows.strides[0]
     counts[:] = 0
     is_monotone = True
-    for p in range(n):
-        for first in range(0, n, LANES):
-            place = p * stride + first * size
-            bits = direct_edges(sr, w_start + place, d_start + place, zero, tight)
-            if first <= p < first + LANES:
-                bits &= ~(np.uint64(1) << np.uint64(p - first))
-            while bits:
-                j = first + trailing_zeros(bits)
-                bits &= bits - np.uint64(1)
-                w = edges[p, j]
-                c = counts[j]
-                counts[j] = c + 1
-                tails[j, c] = p
-                weights[j, c] = w
-                if plus(sr, one, w) != one:
-                    is_monotone = False
+    for start in range(0, n, _SIDE):
+        stop = min(n, start + _SIDE)
+        for i in range(start, stop):
+            row, target_row = D[i], rows[i - start]
+            for j in range(n):
+                target_row[j] = row[j]
+        for j in range(0, n, _SIDE):
+            target = address(columns) + j * columns.strides[0] + start * size
+            transpose_block(zero, address(rows) + j * size, line, target, columns.strides[0])
+        for p in range(start, stop):
+            row = A[p]
+            for j in range(n):
+                edges[j] = row[j]
+            for first in range(0, n, LANES):
+                distances = address(rows) + (p - start) * line + first * size
+                bits = direct_edges(sr, address(edges) + first * size, distances, zero, tight)
+                if first <= p < first + LANES:
+                    bits &= ~(np.uint64(1) << np.uint64(p - first))
+                while bits:
+                    j = first + trailing_zeros(bits)
+                    bits &= bits - np.uint64(1)
+                    w = edges[j]
+                    c = counts[j]
+                    counts[j] = c + 1
+                    tails[j, c] = p
+                    weights[j, c] = w
+                    if plus(sr, one, w) != one:
+                        is_monotone = False
     return is_monotone
 
 
@@ -197,43 +200,41 @@ def _choose_all(sr, columns, zero, tight, loose, is_monotone, n, tails, weights,
     """Write the tail of the best edge into vertex j from every source to chosen[j], as `choose_tails` does."""
     size, stride, line = columns.itemsize, columns.strides[0], chosen.strides[0]
     start, tail, weight, target = address(columns), address(tails), address(weights), address(chosen)
+    wide = n - n % LANES if n % LANES <= _TAIL else n
     for j in range(n):
-        count = counts[j] if is_monotone else 0
-        for first in range(0, n, LANES):
+        edges = tail + j * tails.strides[0], weight + j * weights.strides[0], counts[j] if is_monotone else 0
+        for first in range(0, wide, LANES):
             rows, out = start + first * size, target + j * line + 4 * first
-            goals = rows + j * stride
-            choose_tails(
-                sr,
-                rows,
-                stride,
-                goals,
-                tail + j * tails.strides[0],
-                weight + j * weights.strides[0],
-                count,
-                zero,
-                tight,
-                loose,
-                out,
-            )
+            choose_tails(sr, _ALL_LANES, rows, stride, rows + j * stride, *edges, zero, tight, loose, out)
+        for first in range(wide, n, _TAIL):
+            rows, out = start + first * size, target + j * line + 4 * first
+            choose_tails(sr, _TAIL_LANES, rows, stride, rows + j * stride, *edges, zero, tight, loose, out)
 
 
 @inner
-def _write_rows(lines, pred, n, tails, counts, has_doubts):
+def _write_rows(chosen, lines, pred, tails, counts, has_doubts):
     """Write the chosen tails, and prefer the source itself if its edge is direct. Return whether some are undecided.
 
-    lines (n, …) int32 holds the tails of each row, with DOUBT. has_doubts (n) bool marks the rows with a doubtful tail.
+    chosen[j, i] is the tail for the path from i to j, with DOUBT. has_doubts (n) bool marks the rows with a doubtful
+    tail. lines (8, …) int32 is workspace.
     """
+    n, line, like = pred.shape[0], lines.strides[0], np.int32(0)
     undecided = np.int32(0)
-    for i in range(n):
-        lines[i, i] = NO_PREDECESSOR
-        doubts = np.int32(0)
-        for j in range(n):
-            v = lines[i, j]
-            is_doubtful = v >= DOUBT
-            doubts |= np.int32(is_doubtful)
-            undecided |= np.int32(v == UNDECIDED)
-            pred[i, j] = v - (np.int32(DOUBT) if is_doubtful else np.int32(0))
-        has_doubts[i] = doubts != 0
+    for start in range(0, n, _SIDE):
+        for j in range(0, n, _SIDE):
+            source = address(chosen) + j * chosen.strides[0] + 4 * start
+            transpose_block(like, source, chosen.strides[0], address(lines) + 4 * j, line)
+        for i in range(start, min(n, start + _SIDE)):
+            row, pred_row = lines[i - start], pred[i]
+            row[i] = NO_PREDECESSOR
+            doubts = np.int32(0)
+            for j in range(n):
+                v = row[j]
+                is_doubtful = v >= DOUBT
+                doubts |= np.int32(is_doubtful)
+                undecided |= np.int32(v == UNDECIDED)
+                pred_row[j] = v - (np.int32(DOUBT) if is_doubtful else np.int32(0))
+            has_doubts[i] = doubts != 0
     for j in range(n):
         for c in range(counts[j]):
             p = tails[j, c]
@@ -280,28 +281,18 @@ def search_each(sr, sums, Ds, As, preds, zero, one, wide_one, tight, loose, star
     All three are C-contiguous. flagged_rows (…, n) bool marks the rows that `predecessor_trees.settle_rows` must
     validate. wide_one: 1̄ in the type in which paths are added up.
     """
-    n, size = Ds.shape[1], Ds.itemsize
-    m = (n + LANES - 1) // LANES * LANES
-    padded = (n + _SIDE - 1) // _SIDE * _SIDE
-    workspace, choices = np.empty((4, m, m), Ds.dtype), np.empty((3, m, m), np.int32)
-    distances, edges, columns, weights = workspace[0], workspace[1], workspace[2], workspace[3]
-    tails, chosen, lines = choices[0], choices[1], choices[2]
-    distances[:, :] = zero
-    edges[:, :] = zero
-    counts, chain, total = np.empty(n, np.int32), np.empty(n, np.int64), np.full(2, wide_one)
-    stride, line, like = m * size, 4 * m, np.int32(0)
+    n = Ds.shape[1]
+    width = (n + LANES - 1) // LANES * LANES + 16  # rows of a power of two would share cache sets
+    height = (n + _SIDE - 1) // _SIDE * _SIDE
+    rows, edges, columns = np.full((_SIDE, width), zero), np.full(width, zero), np.full((height, width), zero)
+    chosen, lines = np.empty((height, width), np.int32), np.empty((_SIDE, width), np.int32)
+    tails, weights, counts = np.empty((n, n), np.int32), np.empty((n, n), Ds.dtype), np.empty(n, np.int32)
+    chain, total = np.empty(n, np.int64), np.full(2, wide_one)
     for b in range(start, stop):
         D, A, pred, flagged = Ds[b], As[b], preds[b], flagged_rows[b]
-        for i in range(n):
-            for j in range(n):
-                distances[i, j] = D[i, j]
-            for j in range(n):
-                edges[i, j] = A[i, j]
-        _transpose(zero, address(distances), stride, address(columns), stride, padded, padded, size, size)
-        is_monotone = _list_edges(sr, edges, distances, zero, one, tight, n, tails, weights, counts)
+        is_monotone = _list_edges(sr, D, A, zero, one, tight, rows, edges, columns, tails, weights, counts)
         _choose_all(sr, columns, zero, tight, loose, is_monotone, n, tails, weights, counts, chosen)
-        _transpose(like, address(chosen), line, address(lines), line, padded, padded, 4, 4)
-        is_open = _write_rows(lines, pred, n, tails, counts, flagged)
+        is_open = _write_rows(chosen, lines, pred, tails, counts, flagged)
         for i in range(n):
             if flagged[i]:
                 flagged[i] = not are_doubts_resolved(
