@@ -1,6 +1,6 @@
-"""Measure small graphs from two vertices up, which are never slower than with SciPy, and the cost of starting.
+"""Measure small graphs from two vertices up, stacks of small graphs, and the cost of starting.
 
-python -m benchmarks.small [closures] [paths] [starting] [memory]
+python -m benchmarks.small [closures] [paths] [stacks] [searches] [starting] [memory]
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 
 import semiring as sr
 from benchmarks.closure import graph
-from benchmarks.common import Table, at_most, format_number, fresh, ours, run, theirs
+from benchmarks.common import Table, at_most, comparing, format_number, fresh, ours, run, theirs
 
-__all__ = ["main"]
+__all__ = ["GRAPHS", "graph_stack", "main"]
 
 _SIZES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 
@@ -54,6 +54,71 @@ def closures(options: argparse.Namespace) -> Table:
 def paths(options: argparse.Namespace) -> Table:
     """Compare shortest paths with predecessors with SciPy."""
     return _compare_with_scipy("shortest_paths", options.sizes, sr.shortest_paths, {"return_predecessors": True})
+
+
+def graph_stack(count: int, n: int, edges: int | None) -> np.ndarray:
+    """Return graphs (count, n, n) float32 with whole weights from 1 to 1000, and ``edges`` a vertex; None: complete."""
+    rng = np.random.default_rng(n)
+    A = rng.integers(1, 1000, (count, n, n)).astype(np.float32)
+    if edges is not None:
+        A[rng.random(A.shape) >= edges / n] = np.inf
+    A[:, np.arange(n), np.arange(n)] = 0
+    return A
+
+
+#: The graphs of the tables of stacks, and their edges a vertex.
+GRAPHS = {"4 edges a vertex": 4, "complete": None}
+
+
+def stacks(options: argparse.Namespace) -> Table:
+    """Compare one call for many graphs, up to all paths as one array, with a loop over SciPy."""
+    from scipy.sparse.csgraph import floyd_warshall
+
+    count, n = options.stack
+    rows = []
+    for kind, edges in GRAPHS.items():
+        A = graph_stack(count, n, edges)
+        wide = A.astype(np.float64)
+        if not comparing():
+            expected = np.stack([floyd_warshall(each) for each in wide])
+            assert np.array_equal(sr.closure(A), expected), "the two disagree"
+
+        def loop(wide: np.ndarray = wide, **keywords: Any) -> list[Any]:
+            return [floyd_warshall(each, **keywords) for each in wide]
+
+        calls: tuple[tuple[str, Callable[[], Any], dict[str, Any]], ...] = (
+            ("distances", lambda A=A: sr.closure(A), {}),  # type: ignore[misc]
+            ("and predecessors", lambda A=A: sr.shortest_paths(A), {"return_predecessors": True}),  # type: ignore[misc]
+            ("and the array of all paths", lambda A=A: sr.shortest_paths(A).to_array(), {}),  # type: ignore[misc]
+        )
+        for what, call, keywords in calls:
+            mine = ours(f"{kind}: {what}", call, repeats=15)
+            other = theirs(lambda keywords=keywords: loop(**keywords), repeats=3)  # type: ignore[misc]
+            rows.append(
+                [
+                    kind,
+                    what,
+                    format_number(mine * 1e3, 2),
+                    format_number(other * 1e3, 1),
+                    f"{format_number(other / mine, 1)}×",
+                ]
+            )
+    title = f"{count} graphs of {n} vertices, float32, {sr.get_threads()} threads; a loop over SciPy, without the array"
+    return Table(title, ["graphs", "what", "ours, ms", "SciPy, ms", "faster by"], rows)
+
+
+def searches(options: argparse.Namespace) -> Table:
+    """Compare distances with predecessors with the distances alone."""
+    count, n = options.searched
+    rows = []
+    for kind, edges in GRAPHS.items():
+        A = graph_stack(count, n, edges)
+        alone = ours(f"{kind}: distances", lambda: sr.closure(A), repeats=9)  # noqa: B023
+        both = ours(f"{kind}: predecessors", lambda: sr.shortest_paths(A), repeats=9)  # noqa: B023
+        milliseconds = (format_number(1e3 * seconds, 1) for seconds in (alone, both))
+        rows.append([kind, *milliseconds, f"{format_number(both / alone, 2)}×"])
+    title = f"{count} graphs of {n} vertices, float32, {sr.get_threads()} threads"
+    return Table(title, ["graphs", "distances, ms", "with predecessors, ms", "ratio"], rows)
 
 
 def starting(_: argparse.Namespace) -> Table:
@@ -112,9 +177,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--sizes", type=int, nargs="+", default=_SIZES)
+        parser.add_argument("--stack", type=int, nargs=2, default=(512, 24), help="graphs and vertices for `stacks`")
+        parser.add_argument("--searched", type=int, nargs=2, default=(1000, 100), help="the same for `searches`")
         parser.add_argument("--matrix", type=int, default=8192, help="rows for `memory`, of truth values twice as many")
 
-    tables = {"closures": closures, "paths": paths, "starting": starting, "memory": memory}
+    tables = {
+        "closures": closures,
+        "paths": paths,
+        "stacks": stacks,
+        "searches": searches,
+        "starting": starting,
+        "memory": memory,
+    }
     return run("benchmarks.small", str(__doc__), tables, arguments, configure)
 
 

@@ -27,6 +27,7 @@ SMALL = {
     "benchmarks.gpu.rates": "--sizes 256 --paths 256 --stack 10 32",
     "benchmarks.gpu.regression": "--sizes 256 --small 64 --stack 10 32",
     "benchmarks.gpu.several": "--n 512 --bits 1024 --paths 512 --rows 4",
+    "benchmarks.gpu.stacks": "--stack 5 6 --searched 3 40",
     "benchmarks.gpu.staged": "--sizes 129",
     "benchmarks.gpu.structure": "--vertices 512 --complete 256",
 }

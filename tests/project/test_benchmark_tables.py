@@ -34,7 +34,7 @@ TINY = {
     "benchmarks.papers": "--sizes 64 96 --limit 60 --counts 1 2 --ranks",
     "benchmarks.peers": "--scale 0.004 --limit 0.001",
     "benchmarks.regression": "--sizes 8 --small 4 --stack 3 4 --graphs 10",
-    "benchmarks.small": "--sizes 2 4 --matrix 16",
+    "benchmarks.small": "--sizes 2 4 --matrix 16 --stack 3 4 --searched 2 5",
     "benchmarks.sparse_products": "--vertices 60 50 --scale 5",
     "benchmarks.spectral": "--vertices 40 --size 20",
     "benchmarks.structure": "--vertices 64",
