@@ -17,7 +17,6 @@ from semiring.algebra.catalogue import adds_exponentials
 __all__ = [
     "Schedule",
     "analysis_operations",
-    "dense_is_faster",
     "dense_operations",
     "factor_operations",
     "schedule_for",
@@ -150,17 +149,6 @@ def schedule_for(backend: str, dtype: Any, storage: str = "elements", semiring: 
     if semiring is not None and adds_exponentials(semiring) and f"{backend}, exponentials" in _TABLE:
         form = "exponentials"
     return _TABLE.get(f"{backend}, {form}", _TABLE.get(backend, _TABLE["reference"]))
-
-
-def dense_is_faster(
-    n: int, edges: int, itemsize: int = 8, sources: int | None = None, extra_operations: float = 0.0
-) -> bool:
-    """Return whether a dense closure takes less time than Dijkstra's algorithm plus ``extra_operations``.
-
-    Dijkstra's algorithm runs from ``sources`` vertices, by default from all. The result depends on the graph alone, so
-    equal calls give bitwise identical results on any number of threads.
-    """
-    return dense_operations(n, itemsize) <= search_operations(n, edges, sources) + extra_operations
 
 
 def dense_operations(n: int, itemsize: float) -> float:

@@ -103,7 +103,7 @@ def cheapest(candidates: Iterable[Algorithm], p: Any, answers: list[Answer]) -> 
     encoded: Any = None
     for a in candidates:
         is_named = a.name == p.options.method
-        if best is not None and not is_named and (a.least_cost(p) >= best[0] or a.tighter_bound(p) >= best[0]):
+        if best is not None and not is_named and _cannot_be_cheaper(a, p, best[0]):
             answers.append(Answer("algorithm", a.name, _NOT_ASKED))
             continue
         if a.is_encoded and encoded is None:
@@ -120,6 +120,10 @@ def cheapest(candidates: Iterable[Algorithm], p: Any, answers: list[Answer]) -> 
             best = (rank, a, q) if why is None else best
         answers.append(Answer("algorithm", a.name, why or "", cost, why is None))
     return None if best is None else best[1:]
+
+
+def _cannot_be_cheaper(a: Algorithm, p: Any, cost: float) -> bool:
+    return cost <= 0 or a.least_cost(p) >= cost or a.tighter_bound(p) >= cost
 
 
 def reason_against(a: Algorithm, p: Any) -> str | None:

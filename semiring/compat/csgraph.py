@@ -18,7 +18,9 @@ Differences from SciPy:
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import scipy.sparse.csgraph
@@ -29,14 +31,16 @@ from scipy.sparse.csgraph import NegativeCycleError
 from scipy.sparse.csgraph._validation import validate_graph as _validate_graph
 
 from semiring.algebra.catalogue import min_plus
+from semiring.algorithms import schedule
+from semiring.algorithms.algorithm import Algorithm
 from semiring.algorithms.johnson import edge_potentials, make_searches, sparse_graph
-from semiring.algorithms.schedule import dense_is_faster
 from semiring.arrays.labels import is_frame
 from semiring.arrays.parts import pieces
 from semiring.arrays.sparse import check_sparse
 from semiring.arrays.zero_conventions import trust_zeros
 from semiring.closures import closure, closure_with_predecessors
-from semiring.compat import choice
+from semiring.closures.choose import cheapest
+from semiring.closures.problem import Options, fact
 from semiring.errors import NegativeCycleError as NegativeCycle
 
 _scipy: Any = scipy.sparse.csgraph
@@ -46,6 +50,16 @@ issparse: Any = _issparse  # Any, because SciPy's annotation is too narrow
 __all__ = list(_scipy.__all__)
 
 Array: TypeAlias = NDArray[Any]
+
+#: The number of vertices up to which SciPy computes. It takes less than a millisecond. This library's compiler takes
+#: half a second to start, which would double the time of a script that closes one small graph. The size alone decides,
+#: so equal calls give bitwise identical results. Use `closure` of a stack for thousands of small graphs.
+FEW = 64
+
+# Costs in pairs of a dense closure in float64, as in `semiring.algorithms.schedule`.
+_VALIDATION, _VALIDATED = 7.5e6, 500.0  # SciPy's validation of a dense array, and of one of its entries
+_CONVERSION = 3e6  # the conversion of a sparse graph to a dense one
+_POTENTIALS = 1.55e7  # the potentials of a small sparse graph
 
 NULL = 1e-8  # the tolerance of `numpy.ma.masked_values`, by which SciPy's validation tells edges of a dense array
 
@@ -104,24 +118,8 @@ def floyd_warshall(
     """
     _check(csgraph)
     directed = bool(int(directed))  # SciPy also rejects None here, though not in johnson
-    csgraph = _to_array_or_csr(csgraph)
-    low = None if overwrite else choice.least_weight(csgraph)
-    if low is not None and csgraph.shape[0] <= choice.FEW:
-        result = _run_scipy_floyd_warshall(csgraph, low, directed, return_predecessors, unweighted)
-        if result is not None:
-            return result
-    if _is_plain(csgraph):
-        D = csgraph if overwrite and csgraph.flags.c_contiguous else csgraph.copy(order="C")
-        _remove_null_edges(D)
-    else:
-        D = validate_graph(csgraph, directed, np.float64, csr_output=False, copy_if_dense=not overwrite)
-        if not issparse(csgraph):
-            D[D == 0] = np.inf
-        D = np.ascontiguousarray(D)
-    if unweighted:
-        _count_edges(D)
-    _clear_loops(D)
-    return _close(D, directed, return_predecessors, "Negative cycle in nodes {nodes}")
+    graph = _Graph(_to_array_or_csr(csgraph), directed, return_predecessors, unweighted, overwrite)
+    return _run_cheapest(graph, _FLOYD_WARSHALL)
 
 
 def johnson(
@@ -163,40 +161,11 @@ def johnson(
     Notes
     -----
     The graph is closed densely, or Dijkstra's algorithm runs from each of the ``indices``, under potentials if weights
-    are negative. The sizes decide which of both is predicted to take less time.
+    are negative. The cheapest candidate of a list decides, as in `semiring.closures.choose`.
     """
     _check(csgraph)
-    csgraph = _to_array_or_csr(csgraph)
-    low = choice.least_weight(csgraph)
-    few = low is not None and csgraph.shape[0] <= choice.FEW
-    if few and low >= 0:
-        return _scipy.dijkstra(csgraph, directed, indices, return_predecessors, unweighted)
-    if few and not unweighted and _is_unambiguous(csgraph):
-        sources = _source_rows(indices, csgraph)
-        result = _run_scipy_floyd_warshall(csgraph, low, directed, return_predecessors, unweighted)
-        if result is not None:
-            return _select_sources(result, sources, return_predecessors)
-    if _is_plain(csgraph):
-        n, count = csgraph.shape[0], None if indices is None else np.size(indices)
-        if dense_is_faster(n, 0, 8, count, choice.VALIDATION + n * n * choice.VALIDATED):
-            sources = _source_rows(indices, csgraph)
-            D = csgraph.copy(order="C")
-            _remove_null_edges(D)
-            if unweighted:
-                _count_edges(D)
-            return _select_sources(_johnson_dense(D, directed, return_predecessors), sources, return_predecessors)
-    graph = validate_graph(csgraph, directed, np.float64, dense_output=False)
-    n = graph.shape[0]
-    if np.isnan(graph.data).any() or np.isneginf(graph.data).any():  # SciPy defines the results for such weights
-        return _scipy.johnson(csgraph, directed, indices, return_predecessors, unweighted)
-    rows, shape = _rows_and_shape(indices, n)
-    if unweighted:
-        graph = csr_array((np.ones(graph.data.shape), graph.indices, graph.indptr), shape=graph.shape)
-    signed = bool((graph.data < 0).any())
-    if n and dense_is_faster(n, graph.nnz, 8, rows.size, choice.POTENTIALS if signed else -choice.CONVERSION):
-        result = _johnson_dense(_densify(graph), directed, return_predecessors)
-        return _select_sources(result, None if indices is None else (rows, shape), return_predecessors)
-    return _johnson_sparse(graph, directed, rows, shape, return_predecessors)
+    graph = _Graph(_to_array_or_csr(csgraph), directed, return_predecessors, unweighted, indices=indices)
+    return _run_cheapest(graph, _JOHNSON)
 
 
 def shortest_path(
@@ -290,41 +259,11 @@ def _check(csgraph: Any) -> None:
         check_sparse(csgraph, "csgraph")
 
 
-def _is_plain(csgraph: Any) -> bool:
-    """Return whether the input is a square float64 array, which needs no validation by SciPy with masks."""
-    return (
-        type(csgraph) is np.ndarray
-        and csgraph.dtype == _FLOAT64
-        and csgraph.ndim == 2
-        and csgraph.shape[0] == csgraph.shape[1]
-    )
-
-
 def _to_array_or_csr(csgraph: Any) -> Any:
     """Return an array for a list or a frame, and csr for lil, which would be converted twice."""
     if isinstance(csgraph, list) or is_frame(csgraph):
         return np.array(csgraph)
     return csgraph.tocsr() if getattr(csgraph, "format", None) == "lil" else csgraph
-
-
-def _is_unambiguous(csgraph: Any) -> bool:
-    """Return whether SciPy's johnson and floyd_warshall read the same edges, without a negative loop."""
-    same = type(csgraph) is np.ndarray or getattr(csgraph, "format", None) in ("csr", "csc")
-    return same and bool(csgraph.diagonal().min() >= 0)
-
-
-def _run_scipy_floyd_warshall(
-    csgraph: Any, low: Any, directed: bool, return_predecessors: bool, unweighted: bool
-) -> Any:
-    """Return the result of SciPy's floyd_warshall for weights ≥ ``low``, or None if rounding may have falsified it.
-
-    It may have if SciPy finds a negative cycle, or predecessors that form a cycle.
-    """
-    try:
-        result = _scipy.floyd_warshall(csgraph, directed, return_predecessors, unweighted)
-    except NegativeCycleError:
-        return None
-    return None if return_predecessors and low < 0 and _has_predecessor_cycle(result[1]) else result
 
 
 def _has_predecessor_cycle(P: Array) -> bool:
@@ -380,30 +319,242 @@ def _rows_and_shape(indices: Any, n: int) -> tuple[Array, tuple[int, ...]]:
     return rows, (*result.shape, n)
 
 
-def _source_rows(indices: Any, csgraph: Any) -> tuple[Array, tuple[int, ...]] | None:
-    """Return the result of `_rows_and_shape`, or None for all sources."""
-    return None if indices is None else _rows_and_shape(indices, csgraph.shape[0])
+# ---------------------------------------------------------------------------------------------------- the candidates
 
 
-def _select_sources(result: Any, sources: tuple[Array, tuple[int, ...]] | None, return_predecessors: bool) -> Any:
-    """Return the rows of the sources from the result: one matrix (n, n), or a pair with the predecessors."""
-    if sources is None:
-        return result
-    rows, shape = sources
-    if return_predecessors:
-        return tuple(matrix[rows].reshape(shape) for matrix in result)
-    return result[rows].reshape(shape)
+@dataclass(eq=False)
+class _Graph:
+    """A call of `floyd_warshall` or `johnson`: the graph, the options, and facts that are found when they are read."""
+
+    csgraph: Any
+    directed: bool
+    return_predecessors: bool
+    unweighted: bool
+    overwrite: bool = False
+    indices: Any = None
+
+    options: ClassVar[Options] = Options(min_plus)
+
+    @fact
+    def is_plain(self) -> bool:
+        """Whether the graph is a square float64 array, which needs no validation by SciPy with masks."""
+        A = self.csgraph
+        return type(A) is np.ndarray and A.dtype == _FLOAT64 and A.ndim == 2 and A.shape[0] == A.shape[1]
+
+    @fact
+    def least_weight(self) -> Any:
+        """The least weight of a graph of at most `FEW` vertices that SciPy may process, or None.
+
+        It is None for dense arrays in another order than C's, because SciPy returns them unchanged. It is also None for
+        anything but a square matrix of numbers, and if an entry is NaN or -∞.
+        """
+        A = self.csgraph
+        if type(A) is np.ndarray or type(A) is np.ma.MaskedArray:
+            if A.ndim != 2 or not A.size or not A.flags.c_contiguous:
+                return None
+            weights = np.ma.getdata(A)
+        elif getattr(A, "format", None) in ("csr", "csc", "coo") and len(A.shape) == 2 and A.shape[0]:
+            weights = A.data
+        else:
+            return None
+        if self.overwrite or weights.dtype.kind not in "fiub" or not A.shape[0] == A.shape[1] <= FEW:
+            return None
+        low = weights.min() if weights.size else 0
+        return low if low > -np.inf else None
+
+    @fact
+    def edges(self) -> Any:
+        """The edges as a csr matrix, validated by SciPy."""
+        graph = validate_graph(self.csgraph, self.directed, np.float64, dense_output=False)
+        if self.unweighted and not self.has_undefined_weights(graph):
+            return csr_array((np.ones(graph.data.shape), graph.indices, graph.indptr), shape=graph.shape)
+        return graph
+
+    @staticmethod
+    def has_undefined_weights(graph: Any) -> bool:
+        """Return whether a stored weight is NaN or -∞, for which SciPy defines the results."""
+        return bool(np.isnan(graph.data).any() or np.isneginf(graph.data).any())
+
+    @fact
+    def is_signed(self) -> bool:
+        """Whether an edge has a weight below 0."""
+        return bool((self.edges.data < 0).any())
+
+    @fact
+    def sources(self) -> tuple[Array, tuple[int, ...]]:
+        """The rows of the sources, and the shape of their distances. Raises ValueError for a source out of range."""
+        return _rows_and_shape(self.indices, self.csgraph.shape[0])
+
+    def select_sources(self, result: Any) -> Any:
+        """Return the rows of the sources from the distances of all pairs, or from these and the predecessors."""
+        if self.indices is None:
+            return result
+        rows, shape = self.sources
+        if self.return_predecessors:
+            return tuple(matrix[rows].reshape(shape) for matrix in result)
+        return result[rows].reshape(shape)
+
+    def run_scipy(self, function: Any, *more: Any) -> Any:
+        """Return the result of a function of SciPy; ``more``: the arguments after ``directed``."""
+        return function(self.csgraph, self.directed, *more, self.return_predecessors, self.unweighted)
+
+
+def _run_cheapest(p: _Graph, candidates: Sequence[Algorithm]) -> Any:
+    """Return the result of the cheapest candidate, or of the next one if rounding may have falsified it."""
+    best = cheapest(candidates, p, [])
+    assert best is not None  # the closure takes every graph
+    result = best[0].run(p, None, None, None)  # type: ignore[arg-type]
+    return _run_cheapest(p, [a for a in candidates if a is not best[0]]) if result is None else result
+
+
+class _Candidate(Algorithm):
+    """An algorithm for graphs of csgraph. SciPy's own ones cost nothing where they apply."""
+
+    is_encoded = False
+
+    def cost(self, p: Any) -> float:
+        return 0.0
+
+
+class _ScipyDijkstra(_Candidate):
+    """SciPy's dijkstra of few vertices without weights below 0."""
+
+    name = "scipy.dijkstra"
+
+    def reason_against(self, p: Any) -> str | None:
+        return None if p.least_weight is not None and p.least_weight >= 0 else "many vertices, or weights below 0"
+
+    def run(self, p: Any, *_: Any) -> Any:
+        return p.run_scipy(_scipy.dijkstra, p.indices)
+
+
+class _ScipyFloydWarshall(_Candidate):
+    """SciPy's floyd_warshall of few vertices, unless rounding may have falsified the result."""
+
+    name = "scipy.floyd_warshall"
+
+    def reason_against(self, p: Any) -> str | None:
+        return "many vertices" if p.least_weight is None else None
+
+    def run(self, p: Any, *_: Any) -> Any:
+        """Return None if SciPy finds a negative cycle, or predecessors that form a cycle."""
+        try:
+            result = p.run_scipy(_scipy.floyd_warshall)
+        except NegativeCycleError:
+            return None
+        return None if p.return_predecessors and p.least_weight < 0 and _has_predecessor_cycle(result[1]) else result
+
+
+class _ScipyFloydWarshallOfSources(_ScipyFloydWarshall):
+    """The same for `johnson`, where both functions of SciPy read the same edges, and no loop is below 0."""
+
+    def reason_against(self, p: Any) -> str | None:
+        A = p.csgraph
+        same = type(A) is np.ndarray or getattr(A, "format", None) in ("csr", "csc")
+        reads_the_same = same and not p.unweighted and p.least_weight is not None
+        return None if reads_the_same and A.diagonal().min() >= 0 else "the functions of SciPy differ"
+
+    def run(self, p: Any, *_: Any) -> Any:
+        _ = p.sources  # raises
+        result = super().run(p)
+        return None if result is None else p.select_sources(result)
+
+
+class _ScipyJohnson(_Candidate):
+    """SciPy's johnson of edges without a number, for which it defines the results."""
+
+    name = "scipy.johnson"
+
+    def reason_against(self, p: Any) -> str | None:
+        if p.is_plain:
+            return "a dense array has no edges without a number"
+        return None if p.has_undefined_weights(p.edges) else "every edge has a number"
+
+    def run(self, p: Any, *_: Any) -> Any:
+        return p.run_scipy(_scipy.johnson, p.indices)
+
+
+class _DenseFloydWarshall(_Candidate):
+    """The closure of the matrix of all pairs."""
+
+    name = "dense"
+
+    def run(self, p: Any, *_: Any) -> Any:
+        if p.is_plain:
+            D = p.csgraph if p.overwrite and p.csgraph.flags.c_contiguous else p.csgraph.copy(order="C")
+            _remove_null_edges(D)
+        else:
+            D = validate_graph(p.csgraph, p.directed, np.float64, csr_output=False, copy_if_dense=not p.overwrite)
+            if not issparse(p.csgraph):
+                D[D == 0] = np.inf
+            D = np.ascontiguousarray(D)
+        if p.unweighted:
+            _count_edges(D)
+        _clear_loops(D)
+        return _close(D, p.directed, p.return_predecessors, "Negative cycle in nodes {nodes}")
+
+
+class _DenseJohnson(_Candidate):
+    """The closure of the matrix of all pairs, where a negative loop is a negative cycle."""
+
+    name = "dense"
+
+    def reason_against(self, p: Any) -> str | None:
+        return None if p.csgraph.shape[0] else "there are no vertices"
+
+    def least_cost(self, p: Any) -> float:
+        return self.cost(p)
+
+    def cost(self, p: Any) -> float:
+        return schedule.dense_operations(p.csgraph.shape[0], 8) + (0 if p.is_plain else _CONVERSION)
+
+    def run(self, p: Any, *_: Any) -> Any:
+        if p.indices is not None:
+            _ = p.sources  # raises
+        if p.is_plain:
+            D = p.csgraph.copy(order="C")
+            _remove_null_edges(D)
+            if p.unweighted:
+                _count_edges(D)
+        else:
+            D = _densify(p.edges)
+        loops = np.flatnonzero(D.diagonal() < 0)
+        if loops.size:
+            raise _negative_cycle_error(f"Negative cycle detected on node {loops[0]}", (int(loops[0]),))
+        _clear_loops(D)
+        return p.select_sources(_close(D, p.directed, p.return_predecessors, "Negative cycle detected on node {node}"))
+
+
+class _Searches(_Candidate):
+    """Dijkstra's algorithm from the sources, under potentials if weights are below 0."""
+
+    name = "johnson"
+
+    def least_cost(self, p: Any) -> float:
+        n = p.csgraph.shape[0]
+        return schedule.search_operations(n, 0, n if p.indices is None else np.size(p.indices))
+
+    def tighter_bound(self, p: Any) -> float:
+        """Return the bound with the validation of a dense array, which takes place before the edges are counted."""
+        n = p.csgraph.shape[0]
+        return self.least_cost(p) + (_VALIDATION + n * n * _VALIDATED if p.is_plain else 0)
+
+    def cost(self, p: Any) -> float:
+        edges = p.edges
+        operations = schedule.search_operations(edges.shape[0], edges.nnz, p.sources[0].size)
+        return operations + (_POTENTIALS if p.is_signed else 0)
+
+    def run(self, p: Any, *_: Any) -> Any:
+        rows, shape = p.sources
+        return _johnson_sparse(p.edges, p.directed, rows, shape, p.return_predecessors)
+
+
+#: The candidates of `floyd_warshall` and of `johnson`. Where costs are equal, the first one is taken.
+_FLOYD_WARSHALL = _ScipyFloydWarshall(), _DenseFloydWarshall()
+_JOHNSON = _ScipyDijkstra(), _ScipyFloydWarshallOfSources(), _ScipyJohnson(), _DenseJohnson(), _Searches()
 
 
 # ------------------------------------------------------------------------------------------------------ closures
-
-
-def _johnson_dense(D: Array, directed: bool, return_predecessors: bool) -> Any:
-    loops = np.flatnonzero(D.diagonal() < 0)
-    if loops.size:
-        raise _negative_cycle_error(f"Negative cycle detected on node {loops[0]}", (int(loops[0]),))
-    _clear_loops(D)
-    return _close(D, directed, return_predecessors, "Negative cycle detected on node {node}")
 
 
 def _close(D: Array, directed: bool, return_predecessors: bool, message: str) -> Any:

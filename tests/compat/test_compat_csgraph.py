@@ -17,7 +17,6 @@ from tiers import full
 import semiring.compat.csgraph as ours
 from semiring.algorithms import schedule
 from semiring.closures import closure
-from semiring.compat import choice
 from semiring.testing import height_difference_grid
 
 NAMES = ("floyd_warshall", "johnson", "shortest_path")
@@ -194,17 +193,17 @@ def compare(name, graph, sources=None, **options) -> None:
 @pytest.fixture(params=["closures", "scipy"])
 def backend_choice(request, monkeypatch):
     """Close graphs of every size in the way that the parameter names."""
-    monkeypatch.setattr(choice, "FEW", 0 if request.param == "closures" else 1 << 10)
+    monkeypatch.setattr(ours, "FEW", 0 if request.param == "closures" else 1 << 10)
 
 
 def test_scipy_is_asked_by_the_size_alone(monkeypatch):
     asked = []
     monkeypatch.setattr(ours, "closure", lambda D, **options: asked.append(len(D)) or closure(D, **options))
     rng = np.random.default_rng(1)
-    for n in (1, choice.FEW, choice.FEW + 1, choice.FEW, 2 * choice.FEW):
+    for n in (1, ours.FEW, ours.FEW + 1, ours.FEW, 2 * ours.FEW):
         A = rng.uniform(1, 9, (n, n))
         np.testing.assert_allclose(ours.floyd_warshall(A), theirs.floyd_warshall(A), rtol=1e-12)
-    assert asked == [choice.FEW + 1, 2 * choice.FEW]
+    assert asked == [ours.FEW + 1, 2 * ours.FEW]
 
 
 OPTIONS = st.fixed_dictionaries(
