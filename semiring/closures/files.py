@@ -63,7 +63,7 @@ SYSTEM = System()
 _WORKSPACE = 16 << 20  # bytes of a closure in memory in addition to its matrices, on two threads
 _SCAN = 1 << 20  # bytes of a file that a scan reads at a time
 _LARGE = 1 << 28  # bytes: a smaller matrix fits every GPU, so its free memory is not queried
-_STAGE, _STAGES = 64 << 20, 4  # bytes of a buffer of pinned memory between host and GPU, and the number of buffers
+_STAGE, _STAGES = 64 << 20, 4  # bytes of a part of the pinned memory between host and GPU, and the number of parts
 
 
 def needs_files(request: Request) -> bool:
@@ -269,7 +269,7 @@ def _write(target: StoredMatrix, communicator: Communicator, result: Any) -> Any
 
 def _row_store(file: File, matrix: StoredMatrix, is_packed: bool) -> RowStore:
     rows = matrix.rows(file)
-    return PackedRows.for_stores([rows], matrix.n)[0] if is_packed else rows
+    return PackedRows(rows, matrix.n) if is_packed else rows
 
 
 def _fits_packed(request: Request, source: StoredMatrix, limits: MemoryLimits) -> bool:
@@ -312,7 +312,7 @@ def _close_array(request: Request, close: _Close) -> Any:
         raise StorageError("A and out= overlap: give A itself, or another array")
     setup = _StripSetup(request, len(A), A.dtype, limits)
     layout = setup.layout()
-    run = HostArrayRun(A, target, layout, setup.buffer_pool(layout), options.threads)
+    run = HostArrayRun(A, target, layout, setup.buffer_pool(layout, options.threads))
     request.explain(
         "files",
         f"an array of {format_bytes(A.nbytes)} in {format_bytes(layout.memory)} of the GPU's memory: "
@@ -420,10 +420,10 @@ class _StripSetup:
         )
         return Problem(facts, plus=request.plus, progress=request.progress, explanation=request.explanation)
 
-    def buffer_pool(self, layout: StripLayout) -> BufferPool:
-        """Return the pool of buffers for a layout."""
+    def buffer_pool(self, layout: StripLayout, copiers: int = 1) -> BufferPool:
+        """Return the pool of buffers for a layout, with a number of threads that transfer rows to and from a GPU."""
         if self._memory_limits.device:
-            return DeviceBufferPool(self._width, self._entry, self._memory_limits.device, layout.piece)
+            return DeviceBufferPool(self._width, self._entry, self._memory_limits.device, layout.piece, copiers)
         return HostBufferPool(self._width, self._entry)
 
     def _copy_bytes(self, rows: int) -> int:

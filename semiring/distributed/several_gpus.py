@@ -37,7 +37,7 @@ from semiring.out_of_core.disk import HostRows
 __all__ = ["close_stack_on_devices", "method_on_devices"]
 
 
-_STAGE_BYTES = 64 << 20  # bytes of a pinned buffer; each GPU has four of them
+_STAGE_BYTES = 128 << 20  # half of the pinned bytes with which a GPU reads or writes
 _UNLIMITED = 0  # the argument for no limit on the bytes of a GPU's memory
 
 
@@ -117,13 +117,10 @@ def _copy_rows(rows: Share, A: Array, device_rows: Array, threads: int, *, to_ma
         stream.synchronize()
         return
     row, tallest = max(1, A.shape[1] * A.itemsize), max((stop - start for start, stop in rows.blocks), default=1)
-    host_rows = HostRows(A, threads)
-    try:
-        with DeviceBufferPool(A.shape[1], A.dtype, _UNLIMITED, max(1, min(tallest, _STAGE_BYTES // row))) as room:
-            for part, block in rows.parts():
-                (room.write if to_matrix else room.read)(host_rows, part.start, device_rows[block])
-    finally:
-        host_rows.close()
+    stage = max(1, min(tallest, _STAGE_BYTES // row))
+    with DeviceBufferPool(A.shape[1], A.dtype, _UNLIMITED, stage, threads) as pool:
+        for part, block in rows.parts():
+            (pool.write if to_matrix else pool.read)(HostRows(A), part.start, device_rows[block])
 
 
 def _copy_from(source: Array, target: Array, stream: Any) -> None:

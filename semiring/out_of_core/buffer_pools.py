@@ -1,10 +1,10 @@
 """Allocate buffers for strips of rows in the memory of the host or of a GPU, and transfer rows from and to storage.
 
 A GPU reaches the memory of the host at full speed, 55 GB/s each way on an H200, only if that memory is pinned. So rows
-pass through *stages*, which are buffers of pinned memory. Each direction has two stages. While one stage is filled
-from or emptied into a file or an array, the other is copied to or from the GPU. The rates were measured on an H200 with
-8 threads, 2026-11-22, for an array in ordinary memory. Stages of 32 MiB read at 26 GB/s and write at 23 GB/s, and move
-26 GB/s in both directions together. Stages of 128 MiB reach 27, 26 and 31 GB/s.
+pass through *stages*, which are buffers of pinned memory. Each direction has some *copiers*, which are threads. A
+copier has two stages. While one stage is filled from or emptied into a file or an array, the other is copied to or from
+the GPU. A file has one copier, because one thread saturates a disk. An array in the memory of the host has several,
+because a core copies more slowly than the link to a GPU. No copier waits for another.
 
 Different strips are read, computed and written at the same time. `read` returns when its copies have ended. `write`
 waits for its copies, and its caller waits for the enqueued work that computes the rows. So a later reader of the
@@ -15,7 +15,9 @@ All memory of a GPU comes from a pool whose limit is the memory that the caller 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from typing import Any, Protocol
 
@@ -27,6 +29,8 @@ from semiring.namespaces import Array
 from semiring.out_of_core.disk import Memory, RowStore
 
 __all__ = ["BufferPool", "DeviceBufferPool", "HostBufferPool"]
+
+_MAX_COPIERS = 8  # the most copiers of a GPU in one direction
 
 
 class RowBuffer(Protocol):
@@ -114,12 +118,17 @@ class DeviceBufferPool:
     limit
         The most bytes of the GPU's memory that the buffers may take.
     piece
-        The rows of a stage. The four stages take pinned memory of the host for four times as many rows.
+        The rows of one stage of each copier of one direction. So each direction pins the memory of twice as many rows.
+    copiers
+        The threads that transfer rows in one direction. If they are several, threads may read and write different rows
+        of a store at the same time.
     """
 
-    def __init__(self, n: int, dtype: np.dtype[Any], limit: int, piece: int) -> None:
+    def __init__(self, n: int, dtype: np.dtype[Any], limit: int, piece: int, copiers: int = 1) -> None:
         self._cupy = load_cupy()
-        self._n, self._dtype, self._limit, self._piece = n, dtype, limit, piece
+        self._n, self._dtype, self._limit = n, dtype, limit
+        self._count = max(1, min(copiers, piece, _MAX_COPIERS))
+        self._piece = piece // self._count
         self._row_bytes = n * dtype.itemsize
         self._device = self._cupy.cuda.runtime.getDevice()
 
@@ -129,14 +138,15 @@ class DeviceBufferPool:
         self.pool.set_limit(size=self._limit)
         self._contexts.enter_context(cuda.using_allocator(self.pool.malloc))
         self._main_stream = cuda.get_current_stream()
-        self._read_stages, self._write_stages = (
-            _Stages(self._cupy, self._piece, self._n, self._dtype) for _ in range(2)
-        )
+        self._copiers: dict[str, list[_Stages]] = {}
+        self._threads = ThreadPoolExecutor(2 * self._count, "copier")
         return self
 
     def __exit__(self, *error: Any) -> None:
-        for stream in (self._main_stream, self._read_stages.stream, self._write_stages.stream):
-            stream.synchronize()  # the exit below frees the memory that these streams use
+        self._threads.shutdown()
+        for stages in itertools.chain(*self._copiers.values()):
+            stages.stream.synchronize()  # the exit below frees the memory that these streams use
+        self._main_stream.synchronize()
         self._contexts.close()
 
     def memory(self, rows: int) -> RowBuffer:
@@ -147,41 +157,64 @@ class DeviceBufferPool:
         return mark
 
     def read(self, store: Any, first_row: int, rows: Any) -> None:
-        stages = self._read_stages
-        with self._cupy.cuda.Device(self._device):
-            for stage_number, part in self._parts(rows):
-                stages.events[stage_number].synchronize()  # the copy of the previous rows out of this stage has ended
-                stage = stages.rows_at(stage_number, store, first_row + part.start, rows[part])
-                store.read(first_row + part.start, stage)
-                rows[part].data.copy_from_host_async(stage.ctypes.data, stage.nbytes, stages.stream)
-                stages.record_copy(stage_number)
-            stages.stream.synchronize()
+        self._run(_read_parts, "read", store, first_row, rows)
 
     def write(self, store: Any, first_row: int, rows: Any) -> None:
-        stages = self._write_stages
-        with self._cupy.cuda.Device(self._device):
-            copies: list[tuple[int, slice, Any]] = []
-            for stage_number, part in self._parts(rows):
-                stage = stages.rows_at(stage_number, store, first_row + part.start, rows[part])
-                rows[part].data.copy_to_host_async(stage.ctypes.data, stage.nbytes, stages.stream)
-                stages.record_copy(stage_number)
-                copies.append((stage_number, part, stage))
-                if len(copies) == 2:
-                    self._store_stage(store, first_row, *copies.pop(0))
-            for copy in copies:
-                self._store_stage(store, first_row, *copy)
+        self._run(_write_parts, "write", store, first_row, rows)
 
-    def _store_stage(self, store: RowStore, first_row: int, stage_number: int, part: slice, stage: Any) -> None:
-        """Write a stage to the store when its copy from the GPU has ended."""
-        self._write_stages.events[stage_number].synchronize()
-        store.write(first_row + part.start, stage)
-
-    def _parts(self, rows: Array) -> Iterator[tuple[int, slice]]:
-        """Yield the number of a stage, alternately 0 and 1, and the rows that pass through it."""
+    def _run(self, transfer: Callable[..., None], way: str, store: RowStore, first_row: int, rows: Array) -> None:
+        """Let each copier transfer every ``self._count``-th part of the rows, and wait for all of them."""
+        if way not in self._copiers:  # a pool that only reads, or only writes, pins half of the memory
+            self._copiers[way] = [_Stages(self._cupy, self._piece, self._n, self._dtype) for _ in range(self._count)]
+        copiers = self._copiers[way]
         row = rows.shape[1] * rows.itemsize
         step = self._piece if row == self._row_bytes else max(1, self._piece * self._row_bytes // max(1, row))
-        for number, start in enumerate(range(0, len(rows), step)):
-            yield number % 2, slice(start, min(len(rows), start + step))
+        parts = [slice(start, min(len(rows), start + step)) for start in range(0, len(rows), step)]
+
+        def run(number: int) -> None:
+            with self._cupy.cuda.Device(self._device):
+                transfer(copiers[number], store, first_row, rows, parts[number :: self._count])
+
+        if self._count == 1:
+            run(0)
+            return
+        running = [self._threads.submit(run, number) for number in range(min(self._count, len(parts)))]
+        wait(running)
+        for each in running:
+            each.result()
+
+
+def _read_parts(stages: _Stages, store: RowStore, first_row: int, rows: Any, parts: Sequence[slice]) -> None:
+    """Copy parts of the rows from ``first_row`` on out of the store into a buffer, through two stages."""
+    for number, part in enumerate(parts):
+        event = stages.events[number % 2]
+        event.synchronize()  # the copy of the previous rows out of this stage has ended
+        stage = stages.rows_at(number % 2, store, first_row + part.start, rows[part])
+        store.read(first_row + part.start, stage)
+        rows[part].data.copy_from_host_async(stage.ctypes.data, stage.nbytes, stages.stream)
+        event.record(stages.stream)
+    stages.stream.synchronize()
+
+
+def _write_parts(stages: _Stages, store: RowStore, first_row: int, rows: Any, parts: Sequence[slice]) -> None:
+    """Copy parts of a buffer to the rows of the store from ``first_row`` on, through two stages."""
+    copies: list[tuple[slice, Any, Any]] = []
+    for number, part in enumerate(parts):
+        event = stages.events[number % 2]
+        stage = stages.rows_at(number % 2, store, first_row + part.start, rows[part])
+        rows[part].data.copy_to_host_async(stage.ctypes.data, stage.nbytes, stages.stream)
+        event.record(stages.stream)
+        copies.append((part, stage, event))
+        if len(copies) == 2:
+            _store_stage(store, first_row, *copies.pop(0))
+    for copy in copies:
+        _store_stage(store, first_row, *copy)
+
+
+def _store_stage(store: RowStore, first_row: int, part: slice, stage: Any, event: Any) -> None:
+    """Write a stage to the store when its copy from the GPU has ended."""
+    event.synchronize()
+    store.write(first_row + part.start, stage)
 
 
 class _DeviceRows:
@@ -206,10 +239,6 @@ class _Stages:
     def rows_at(self, stage_number: int, store: RowStore, first_row: int, rows: Array) -> Any:
         """Return memory in stage ``stage_number`` for rows of the store from ``first_row`` on."""
         return self._memories[stage_number].array_at(store.page_offset(first_row), rows.shape, rows.dtype)
-
-    def record_copy(self, stage_number: int) -> None:
-        """Record that a copy from or to stage ``stage_number`` was enqueued."""
-        self.events[stage_number].record(self.stream)
 
 
 def _pinned_allocator(cuda: Any) -> Callable[[int], Array]:

@@ -18,8 +18,7 @@ import math
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -46,10 +45,6 @@ __all__ = [
 ]
 
 
-#: The most threads that copy at the same time. A closure by strips of an array of 16 GiB on an H200, whose host has 64
-#: cores, took 20.1 s with 8 threads, 21.3 s with 16 and 34.6 s with 64, 2026-11-22. With 64, each copies four rows of a
-#: stage.
-_MAX_COPIERS = 8
 PAGE = 4096  # bytes: the granularity of transfers past the page cache
 
 TRUTHS = 1 << 20  # the truth values that are packed or unpacked at a time
@@ -336,36 +331,34 @@ class ShiftedRows:
 class PackedRows:
     """A `RowStore` of words of 32 truth values, over a store ``truths`` that has one truth value to a byte.
 
-    ``stages`` are two buffers of `TRUTHS` entries, or of a row, for one thread that reads and one thread that writes.
+    A transfer passes the truth values through a buffer of `TRUTHS` entries, or of a row.
     """
 
-    def __init__(self, truths: RowStore, n: int, stages: tuple[Memory, Memory]) -> None:
-        self.truths, self._step = truths, rows_of_truths(n)
-        self._read_stage, self._write_stage = stages
-
-    @classmethod
-    def for_stores(cls, stores: Sequence[RowStore], n: int) -> list[RowStore]:
-        """Return a store of words over each store of truth values. All of them share two stages."""
-        read_stage, write_stage = (Memory(rows_of_truths(n), n, np.dtype(np.bool_)) for _ in range(2))
-        return [cls(store, n, (read_stage, write_stage)) for store in stores]
+    def __init__(self, truths: RowStore, n: int) -> None:
+        self.truths, self._n, self._step = truths, n, rows_of_truths(n)
 
     def page_offset(self, row: int) -> int:
         return 0
 
     def read(self, row: int, memory: Array) -> None:
+        stage = self._stage(memory)
         for first, words in self._parts(row, memory):
-            truths = self._read_stage.rows_at(self.truths.page_offset(first), len(words))
+            truths = stage.rows_at(self.truths.page_offset(first), len(words))
             self.truths.read(first, truths)
             words[...] = pack(truths).words
 
     def write(self, row: int, memory: Array) -> None:
+        stage = self._stage(memory)
         for first, words in self._parts(row, memory):
-            truths = self._write_stage.rows_at(self.truths.page_offset(first), len(words))
+            truths = stage.rows_at(self.truths.page_offset(first), len(words))
             truths[...] = BitMatrix._view(words, truths.shape).unpack()  # bits beyond the last column may be set
             self.truths.write(first, truths)
 
     def columns(self, start: int, stop: int) -> RowStore:
         raise NotImplementedError("words are read by whole rows")
+
+    def _stage(self, memory: Array) -> Memory:
+        return Memory(min(len(memory), self._step), self._n, np.dtype(np.bool_))
 
     def _parts(self, row: int, memory: Array) -> Iterator[tuple[int, Array]]:
         for start in range(0, len(memory), self._step):
@@ -373,35 +366,22 @@ class PackedRows:
 
 
 class HostRows:
-    """A `RowStore` of an array in the memory of the host, which at most `_MAX_COPIERS` threads copy.
+    """A `RowStore` of an array in the memory of the host. Several threads may copy different rows."""
 
-    The copies of one core are slower than the link to a GPU.
-    """
-
-    def __init__(self, array: Array, threads: int, pool: ThreadPoolExecutor | None = None) -> None:
-        self._array, self._threads = array, min(threads, _MAX_COPIERS)
-        self._pool = pool or ThreadPoolExecutor(self._threads, "copier")
+    def __init__(self, array: Array) -> None:
+        self._array = array
 
     def page_offset(self, row: int) -> int:
         return 0
 
     def read(self, row: int, memory: Array) -> None:
-        self._copy(memory, self._array[row : row + len(memory)])
+        np.copyto(memory, self._array[row : row + len(memory)])
 
     def write(self, row: int, memory: Array) -> None:
-        self._copy(self._array[row : row + len(memory)], memory)
+        np.copyto(self._array[row : row + len(memory)], memory)
 
     def columns(self, start: int, stop: int) -> HostRows:
-        return HostRows(self._array[:, start:stop], self._threads, self._pool)
-
-    def close(self) -> None:
-        """Shut down the threads that copy."""
-        self._pool.shutdown()
-
-    def _copy(self, target: Any, source: Any) -> None:
-        step = max(1, -(-len(target) // self._threads))
-        parts = [slice(start, start + step) for start in range(0, len(target), step)]
-        list(self._pool.map(lambda part: np.copyto(target[part], source[part]), parts))
+        return HostRows(self._array[:, start:stop])
 
 
 class Memory:

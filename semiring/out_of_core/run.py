@@ -194,14 +194,13 @@ class FileRun:
 class HostArrayRun:
     """The closure of an array in the memory of the host by strips on a GPU, with the result in another array.
 
-    ``threads`` copy the rows. It has no journal, because the arrays do not survive the process.
+    It has no journal, because the arrays do not survive the process.
     """
 
     source: Array
     target: Array
     layout: StripLayout
     pool: BufferPool
-    threads: int
     journal_name: None = None
     journal: None = None
 
@@ -216,23 +215,16 @@ class HostArrayRun:
         last_round: LastRound | None = None,
     ) -> None:
         """Compute the closure, with the parameters of `StripClosure`. ``about`` and ``vectors`` are ignored."""
-        source_rows, rows = HostRows(self.source, self.threads), HostRows(self.target, self.threads)
-        try:
-            count = len(self.layout.rounds)
-            stores = _in_kernel_form([source_rows, *[rows] * count], self.layout)
-            descending = [bool(number % 2) for number in range(count)]
-            pool = self.pool
-            StripClosure(
-                engine, self.layout, pool, stores, descending, encode, decode, progress, None, last_round
-            ).run()
-        finally:
-            source_rows.close()
-            rows.close()
+        count = len(self.layout.rounds)
+        stores = _in_kernel_form([HostRows(self.source), *[HostRows(self.target)] * count], self.layout)
+        descending = [bool(number % 2) for number in range(count)]
+        pool = self.pool
+        StripClosure(engine, self.layout, pool, stores, descending, encode, decode, progress, None, last_round).run()
 
 
 def _in_kernel_form(stores: list[RowStore], layout: StripLayout) -> list[RowStore]:
     """Return the stores, or stores of words if the kernels compute packed truth values."""
-    return PackedRows.for_stores(stores, layout.n) if layout.packed else stores
+    return [PackedRows(store, layout.n) for store in stores] if layout.packed else stores
 
 
 def complete_file(file: File, matrix: StoredMatrix) -> None:

@@ -31,7 +31,7 @@ def gpus(monkeypatch):
     cuda = types.SimpleNamespace(Device=lambda number: device, get_current_stream=lambda: stream)
     cupy = types.SimpleNamespace(cuda=cuda, empty=np.empty)
     monkeypatch.setattr(several_gpus, "load_cupy", lambda: cupy)
-    monkeypatch.setattr(several_gpus, "DeviceBufferPool", lambda n, dtype, limit, piece: HostBufferPool(n, dtype))
+    monkeypatch.setattr(several_gpus, "DeviceBufferPool", lambda n, dtype, *_: HostBufferPool(n, dtype))
     monkeypatch.setattr(several_gpus, "DeviceTransport", lambda groups, carry: HostTransport(groups))
     monkeypatch.setattr(several_gpus, "get_backend", lambda name: get_backend("cpu"))
     make_small(monkeypatch)
