@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+import sys
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
-from cuda_on_host import HostKernels, needs_compiler
+from cuda_on_host import HostKernels, needs_compiler, to_device
 from machine_code import compile_for, needs_nvrtc, resources
 from tiers import full
-from trees import check, zero_of
+from trees import check, walk, zero_of
 
+import semiring as sr
 from semiring.algebra.catalogue import as_semiring
 from semiring.closures import closure
 from semiring.kernels import cuda, get_backend
@@ -334,6 +338,70 @@ def kernels_longest(kernels, plan, D, A, tolerance):
     is_edge = (zero_of(plan.semiring.name, A.dtype) != A) & (A == D) & ~np.eye(len(A), dtype=bool)
     degrees = np.concatenate([is_edge.sum(axis=0), np.zeros(-len(A) % SLICE, int)])
     return degrees.reshape(-1, SLICE).max(axis=1)
+
+
+@pytest.fixture
+def launches(monkeypatch, kernels_for):
+    """Return `semiring.kernels.cuda.predecessor_kernels` on arrays of the host, which runs the kernels there."""
+    library = ModuleType("cupy")
+    for make in (np.empty, np.zeros, np.asarray, np.ascontiguousarray):
+        setattr(library, make.__name__, lambda *given, make=make, **how: to_device(make(*given, **how)))
+    library.cuda = SimpleNamespace(
+        Device=lambda: SimpleNamespace(id=0),
+        get_current_stream=lambda: SimpleNamespace(synchronize=lambda: None),
+        runtime=SimpleNamespace(getDevice=lambda: 0),
+    )
+    monkeypatch.setitem(sys.modules, "cupy", library)
+    monkeypatch.delitem(sys.modules, "semiring.kernels.cuda.predecessor_kernels", raising=False)
+    module = import_module("semiring.kernels.cuda.predecessor_kernels")
+    known = {}
+
+    def launcher(text, name):
+        known.setdefault(text, HostKernels(text))
+
+        def launch(grid, threads, arguments, shared_mem=0):
+            threads = min(threads[0], 16) if name == "repair_trees" else threads[0]
+            given = [x.view(np.ndarray) if isinstance(x, np.ndarray) else x for x in arguments]
+            known[text].launch(name, (*grid, 1, 1)[:3], (threads, 1, 1), given)
+
+        return launch
+
+    def compile_kernel(file, name, arithmetic, macros, shared_bytes=0):
+        return launcher(source(file, arithmetic, macros), name)
+
+    path_arrays = (Path(cuda.__file__).parent / "path_arrays.cu").read_text("utf-8")
+    monkeypatch.setattr(module, "compile_kernel", compile_kernel)
+    monkeypatch.setattr(module, "current_device", lambda: 0)
+    monkeypatch.setattr(module, "max_shared_memory", lambda: 64 << 10)
+    monkeypatch.setattr(module, "_path_kernel", lambda name, device: launcher(path_arrays, name))
+    yield module
+    sys.modules.pop("semiring.kernels.cuda.predecessor_kernels")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("n", [3, 40, 129])
+def test_launches_of_a_stack(rng, launches, monkeypatch, n):
+    """Parts of a stack, and matrices beyond one block, which are searched one by one."""
+    count = 5 if n < 129 else 2
+    monkeypatch.setattr(launches, "_STACK_BYTES", 2 * 8 * SLICE * n * -(-n // SLICE))
+    A = np.stack([graph(rng, "min_plus", "float32", n, 4 / n, "random") for _ in range(count)])
+    plan, D = make_plan(as_semiring("min_plus"), A.dtype, nonnegative=True), closure(A)
+    columns = A.swapaxes(1, 2).copy().swapaxes(1, 2)  # adjacent columns
+    pred = launches.find_predecessors(plan, to_device(D), tolerance_for(plan, D), to_device(columns))
+    for number in range(count):
+        check("min_plus", A[number], D[number], pred[number])
+    sources, targets = np.array([2, 0], np.int32), np.arange(n, dtype=np.int32)[::-1].copy()
+    rows, counts = pred[:, sources], np.empty((count, 2, n), np.int32)
+    launches.count_vertices(rows, sources, counts)
+    counts = counts[..., targets].copy()
+    out = np.empty((*counts.shape, n), np.int32)
+    launches.write_paths(rows, targets, counts, out)
+    expected = sr.shortest_paths(A, sources=[2, 0], targets=targets).to_array(n)[1]
+    np.testing.assert_array_equal((out >= 0).sum(axis=-1), counts)
+    np.testing.assert_array_equal(counts > 0, expected > 0)
+    for (b, i, j), length in np.ndenumerate(counts):
+        path = out[b, i, j, :length].tolist()
+        assert path == (walk(pred[b], sources[i], targets[j]) if length else [])
 
 
 @pytest.mark.full
