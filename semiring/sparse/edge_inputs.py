@@ -97,7 +97,8 @@ def edges_of(
     n = len(dense)
     places = np.flatnonzero(dense != semiring.zero_for(dense.dtype))
     starts, values = np.searchsorted(places, n * np.arange(n + 1)), dense.ravel()[places]
-    columns = (places - np.repeat(n * np.arange(n), np.diff(starts))).astype(np.int32)
+    columns = np.empty(places.size, np.int32)
+    np.subtract(places, np.repeat(n * np.arange(n), np.diff(starts)), out=columns, casting="unsafe")
     pattern = Pattern(n, starts.astype(np.int64), columns)
     return replace(check_values(pattern, values, semiring, names), directed=directed)
 

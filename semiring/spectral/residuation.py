@@ -9,7 +9,8 @@ Source: R. A. Cuninghame-Green, "Minimax Algebra", 1979; T. S. Blyth, M. F. Jano
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ from semiring.arrays.entries import check_entries
 from semiring.arrays.labels import is_labelled, labelled_product
 from semiring.arrays.operands import as_host_operand, operands
 from semiring.arrays.scans import PIECE, Scan, limits_of
-from semiring.errors import AlgebraError, IntegerOverflowError, ShapeError
+from semiring.errors import AlgebraError, DomainError, IntegerOverflowError, ShapeError
 from semiring.kernels.cpu.thread_pool import run_tasks
 from semiring.linalg import matmul
 from semiring.linalg.dispatch import multiply_into
@@ -131,11 +132,13 @@ def _residuate_arrays(A: Array, B: Array, semiring: Semiring, check: bool, threa
     dual = min_plus if semiring is max_plus else max_plus
     if A.dtype.kind == "i":
         return _multiply_integers(A, B, semiring, dual, threads)
-    if check:
-        for name, X in (("A", A), ("B", B)):
-            check_entries(X, semiring, name)
     # An empty entry of A becomes the zero of the dual semiring. It annihilates, so no bound restricts such an unknown.
-    differences = _map_rows(np.negative, A, np.empty_like(A), threads)
+    differences = np.empty_like(A)
+    if check:
+        _scan(A, semiring, "A", threads, lambda rows, out: np.negative(rows, out=out), differences)
+        _scan(B, semiring, "B", threads)
+    else:
+        _map_rows(np.negative, A, differences, threads)
     return np.asarray(matmul(differences.T, B, dual, check=False, threads=threads))
 
 
@@ -145,6 +148,30 @@ def _map_rows(function: Callable[..., Any], X: Array, out: Array, threads: int) 
     starts = [(first,) for first in range(0, len(X), step)]
     run_tasks(lambda first: function(X[first : first + step], out=out[first : first + step]), starts, threads)
     return out
+
+
+def _scan(
+    X: Array,
+    semiring: Semiring,
+    name: str,
+    threads: int,
+    function: Callable[..., Any] | None = None,
+    out: Array | None = None,
+) -> Scan:
+    """Scan an array by threads, and call ``function(rows, out=...)`` while rows are in the cache."""
+    scans = [Scan(nonnegative=True)]
+
+    def visit(rows: Array, out: Array) -> None:
+        scans.append(check_entries(rows, semiring, name))
+        if function is not None:
+            function(rows, out=out)
+
+    try:
+        _map_rows(visit, X, X if out is None else out, threads)
+    except DomainError:
+        check_entries(X, semiring, name)  # this call raises the error with the position in the whole array
+        raise
+    return reduce(or_, scans)
 
 
 def _multiply_integers(A: Array, B: Array, semiring: Semiring, dual: Semiring, threads: int) -> Array:
@@ -157,7 +184,7 @@ def _multiply_integers(A: Array, B: Array, semiring: Semiring, dual: Semiring, t
     X_shape = A.shape[1], *B.shape[1:]
     if not A.size or not B.size:
         return np.full(X_shape, dual.zero_for(dtype))
-    a, b = check_entries(A, semiring, "A"), check_entries(B, semiring, "B")
+    a, b = _scan(A, semiring, "A", threads), _scan(B, semiring, "B", threads)
     (a_low, a_high), (b_low, b_high) = ((int(scan.low or 0), int(scan.high or 0)) for scan in (a, b))
     low, high = b_low - a_high, b_high - a_low
     if is_max:

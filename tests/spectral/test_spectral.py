@@ -268,6 +268,10 @@ def test_no_solution_is_told():
         spectral.residuate([[0, 1], [2, 3]], [1, 2, 3], "max_plus")
     with pytest.raises(sr.DomainError, match=r"NaN|nan"):
         spectral.residuate([[0.0, np.nan]], [1.0], "max_plus")
+    A = np.zeros((600, 300))
+    A[599, 3] = np.nan
+    with pytest.raises(sr.DomainError, match=r"A\[599, 3\]"):  # of a piece of the rows
+        spectral.residuate(A, A[:, 0], threads=2)
     with pytest.raises(sr.IntegerOverflowError, match="int16"):
         spectral.residuate(np.array([[-30000]], np.int16), np.array([30000], np.int16), "max_plus")
     with pytest.raises(sr.AlgebraError, match="plus_times"):
