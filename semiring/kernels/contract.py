@@ -572,7 +572,7 @@ class SequenceKernels(Protocol):
         """Return the preparation that all steps of a batch share while A does not change, or None if it saves no time.
 
         A (g, 1 or T, n, n) holds matrices for all steps or for each step. ``groups`` (m,) int64 is the g of each row of
-        the batch. Or A is one sparse matrix, `CompressedRows` (n, n), in a semiring whose 0̄ annihilates.
+        the batch. Or A is a tuple of 1 or T sparse matrices, (n, n) `CompressedRows`, and 0̄ annihilates.
         """
         ...
 

@@ -231,12 +231,13 @@ class ReferenceBackend(PathKernels, SequenceKernels, SparseKernels, CentralityKe
         for i, k, j, a, b in zip(*_pairs(plan, left, right), strict=True):
             self._add_term(plan, C, witness, (i, j), a, b, k)
 
-    def prepare(self, plan: KernelPlan, A: Array | CompressedRows, groups: Array) -> Any:
-        """Return the matrix of each row of the batch, (m, 1 or T, n, n), where a sparse matrix becomes dense."""
-        if isinstance(A, CompressedRows):
-            matrix = np.full((1, 1, A.width, A.width), plan.zero, plan.dtype)
-            matrix[0, 0, _row_numbers(A), A.columns] = A.values
-            A = matrix
+    def prepare(self, plan: KernelPlan, A: Array | tuple[CompressedRows, ...], groups: Array) -> Any:
+        """Return the matrices of each row of the batch, (m, 1 or T, n, n), where sparse matrices become dense."""
+        if isinstance(A, tuple):
+            matrices = np.full((1, len(A), A[0].width, A[0].width), plan.zero, plan.dtype)
+            for t, rows in enumerate(A):
+                matrices[0, t, _row_numbers(rows), rows.columns] = rows.values
+            A = matrices
         return A[groups]
 
     def walk(self, plan: KernelPlan, preparation: Any, x: Array, steps: Steps) -> None:

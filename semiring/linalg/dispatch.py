@@ -254,19 +254,24 @@ class Walker:
 
 
 def make_walker(
-    semiring: Semiring, A: Array | CompressedRows, groups: Array, threads: int | None, *, nonnegative: bool = False
+    semiring: Semiring,
+    A: Array | tuple[CompressedRows, ...],
+    groups: Array,
+    threads: int | None,
+    *,
+    nonnegative: bool = False,
 ) -> Walker | None:
     """Return the kernels for steps by A, or None if they would save no work: see `SequenceKernels.prepare`.
 
     The entries of A are those of the kernels. ``nonnegative``: whether no entry of any operand is below 0.
     """
-    values = A.values if isinstance(A, CompressedRows) else A
-    backend: Any = backend_for(None, semiring, values.dtype)  # as in `engine_for`
+    dtype = A[0].values.dtype if isinstance(A, tuple) else A.dtype
+    backend: Any = backend_for(None, semiring, dtype)  # as in `engine_for`
     count = get_threads() if threads is None else check_threads(threads)
-    plan = make_plan(semiring, values.dtype, nonnegative=nonnegative, threads=count)
+    plan = make_plan(semiring, dtype, nonnegative=nonnegative, threads=count)
     kernels = backend.capabilities.sequences
     preparation = None if kernels is None else kernels.prepare(plan, A, groups)
-    pairs = A.columns.size if isinstance(A, CompressedRows) else A.shape[-1] ** 2
+    pairs = sum(one.columns.size for one in A) // len(A) if isinstance(A, tuple) else A.shape[-1] ** 2
     return None if preparation is None else Walker(plan, kernels, preparation, pairs)
 
 

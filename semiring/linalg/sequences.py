@@ -23,6 +23,7 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.arguments import as_numbers, require_integer
+from semiring.arrays.compressed import Rows, as_sparse, every_entry
 from semiring.arrays.encoding import (
     decode,
     encode,
@@ -34,8 +35,9 @@ from semiring.arrays.encoding import (
 from semiring.arrays.memory import new_array
 from semiring.arrays.operands import operands, result_converter, run_on_operand_device
 from semiring.arrays.scans import limits_of
+from semiring.arrays.sparse import is_sparse
 from semiring.errors import DTypeError, ShapeError
-from semiring.kernels.contract import Steps
+from semiring.kernels.contract import CompressedRows, Steps
 from semiring.linalg.dispatch import (
     Walker,
     magnitudes,
@@ -47,7 +49,7 @@ from semiring.linalg.dispatch import (
 from semiring.linalg.elementwise import identity, multiply
 from semiring.linalg.product_explanation import ProductExplanation, pause_recording, record_product
 from semiring.linalg.products import demand_selective, matmul, power
-from semiring.linalg.sparse_products import has_sparse
+from semiring.linalg.sparse_products import has_sparse, read_sparse_operands
 from semiring.namespaces import Array, array_namespace, is_device_array
 from semiring.thread_counts import check_threads
 
@@ -208,11 +210,12 @@ class Chain:
 
     def _apply_step(self, t: int, x: Array, *, return_witness: bool = False) -> Any:
         """Return x ⊗ Aₜ for x (..., n), and its witness; one product serves all rows with the same matrix."""
-        A, n = self.step_matrix(t), x.shape[-1]
+        n = x.shape[-1]
         if self.walker is not None and self._integers is None:
             witness = np.empty((prod(self.batch), 1, n), np.int32) if return_witness else None
             y = self.walker.walk(self.flatten_batch(x, 1), Steps(1, witness=witness, first=t)).reshape(x.shape)
             return y if witness is None else (y, witness.reshape(x.shape))
+        A = self.step_matrix(t)
         if prod(A.shape[:-2]) == 1:
             left, right = x.reshape(prod(x.shape[:-1]), n), A.reshape(n, n)
         elif A.shape[-3] == 1:
@@ -233,19 +236,21 @@ class Chain:
         """
         if is_device_array(self.x) or not self.steps:
             return None
-        A, rows = self.A, prod(self.batch)
-        form = self._integers
-        if has_inner_zero(self.semiring, A.dtype):
-            if form is None:
+        if has_inner_zero(self.semiring, self.x.dtype):
+            if self._integers is None:
                 return None
-            A = encode(A, self.semiring, form.dtype)
-        elif may_wrap(self.semiring, A.dtype) and not self._sums_fit():
+        elif may_wrap(self.semiring, self.x.dtype) and not self._sums_fit():
             return None
-        count = prod(A.shape[:-3])
-        groups = np.broadcast_to(np.arange(count).reshape(A.shape[:-3]), self.batch).reshape(rows)
+        return self._make_walker()
+
+    def _make_walker(self) -> Walker | None:
+        """Return the kernels for the steps by the matrices in their inner form."""
+        count, form = prod(self.A.shape[:-3]), self._integers
+        groups = np.broadcast_to(np.arange(count).reshape(self.A.shape[:-3]), self.batch).reshape(prod(self.batch))
+        A = self.A if form is None else encode(self.A, self.semiring, form.dtype)
         matrices = A.reshape(count, *A.shape[-3:])
-        nonnegative = form is not None and form.is_nonnegative
-        return make_walker(self.semiring, matrices, groups, self.threads, nonnegative=nonnegative)
+        is_nonnegative = form is not None and form.is_nonnegative
+        return make_walker(self.semiring, matrices, groups, self.threads, nonnegative=is_nonnegative)
 
     @cached_property
     def _integers(self) -> _InnerIntegers | None:
@@ -255,7 +260,7 @@ class Chain:
         """
         if not has_inner_zero(self.semiring, self.x.dtype) or is_device_array(self.x):
             return None
-        arrays = {"As": self.A, "x": self.x} | ({} if self.weights is None else {"weights": self.weights})
+        arrays = {"As": self._entries, "x": self.x} | ({} if self.weights is None else {"weights": self.weights})
         scans = scan_operands(self.semiring, True, **arrays)
         sizes = [scanned_magnitude(scan) for scan in scans]
         greatest = sizes[1] + self.steps * (sizes[0] + sum(sizes[2:]))
@@ -272,10 +277,19 @@ class Chain:
             return encode(weights, self.semiring, self._integers.dtype)
         return weights if weights is None or weights.strides[-1] == weights.itemsize else weights.copy()
 
+    @property
+    def _entries(self) -> Array:
+        """All stored entries of the matrices."""
+        return self.A
+
+    def _magnitudes(self) -> Chain:
+        """Return the chain of the magnitudes of all entries, in float64."""
+        weights = None if self.weights is None else magnitudes(self.weights)
+        return replace(self, A=magnitudes(self.A), x=magnitudes(self.x), weights=weights)
+
     def _sums_fit(self) -> bool:
         """Return whether all sums of the magnitudes of terms fit the integer dtype, in a walk by float64."""
-        weights = None if self.weights is None else magnitudes(self.weights)
-        chain = replace(self, A=magnitudes(self.A), x=magnitudes(self.x), weights=weights)
+        chain = self._magnitudes()
         greatest, x = 0.0, chain.start
         limit = limits_of(self.x.dtype).max * (1 - self.steps * (self.x.shape[-1] + 2) * 2.0**-52)
         for start in range(0, self.steps, _STATES):
@@ -395,6 +409,34 @@ class Chain:
         return x, W
 
 
+@dataclass(frozen=True)
+class SparseChain(Chain):
+    """A `Chain` by sparse matrices (n, n), one or one for each step. ``A`` has their shape alone, (..., 1, n, n)."""
+
+    matrices: tuple[CompressedRows, ...] = ()
+
+    def _make_walker(self) -> Walker | None:
+        form, matrices = self._integers, self.matrices
+        if form is not None:
+            matrices = tuple(A._replace(values=encode(A.values, self.semiring, form.dtype)) for A in matrices)
+        groups, is_nonnegative = np.zeros(prod(self.batch), np.int64), form is not None and form.is_nonnegative
+        return make_walker(self.semiring, matrices, groups, self.threads, nonnegative=is_nonnegative)
+
+    @property
+    def _entries(self) -> Array:
+        return np.concatenate([A.values for A in self.matrices])
+
+    def _magnitudes(self) -> Chain:
+        matrices = tuple(A._replace(values=magnitudes(A.values)) for A in self.matrices)
+        chain = super()._magnitudes()
+        return replace(self, A=chain.A, x=chain.x, weights=chain.weights, matrices=matrices)
+
+    def step_matrix(self, t: int) -> Any:
+        """Return the matrix of a step, as a SciPy sparse matrix."""
+        starts, columns, values, width = self.matrices[t if len(self.matrices) > 1 else 0]
+        return as_sparse(Rows(starts, columns, values, (width, width)))
+
+
 # ---------------------------------------------------------------------------------------------------------- arguments
 
 
@@ -463,6 +505,16 @@ def check_lengths(lengths: Any, steps: int) -> None:
         )
 
 
+def _as_lengths(xp: Any, lengths: Any) -> Any:
+    """Return the lengths as an array of the namespace, or None. Raises `DTypeError` if they are not integers."""
+    if lengths is None:
+        return None
+    lengths = xp.asarray(as_numbers(lengths, "lengths") if isinstance(lengths, list | tuple) else lengths)
+    if lengths.dtype.kind not in "iu":
+        raise DTypeError(f"lengths has dtype {lengths.dtype}: lengths are whole numbers of steps")
+    return lengths
+
+
 def _build_chain(
     As: Any, x: Any, semiring: Semiring, weights: Any, lengths: Any, steps: Any, check: bool, threads: Any, device: Any
 ) -> tuple[Chain, np.dtype[Any]]:
@@ -482,10 +534,7 @@ def _build_chain(
     rows = arrays.get("x")
     if rows is None and A.ndim >= 2:
         rows = identity(A.shape[-1], semiring, A.dtype, device="cuda" if is_device_array(A) else None)
-    if lengths is not None:
-        lengths = xp.asarray(as_numbers(lengths, "lengths") if isinstance(lengths, list | tuple) else lengths)
-        if lengths.dtype.kind not in "iu":
-            raise DTypeError(f"lengths has dtype {lengths.dtype}: lengths are whole numbers of steps")
+    lengths = _as_lengths(xp, lengths)
     A, rows, weights, lengths, steps = arrange_chain(xp, A, rows, arrays.get("weights"), lengths, steps, square=square)
     if check:
         check_lengths(lengths, steps)
@@ -497,28 +546,67 @@ def _is_sparse_chain(As: Any, x: Any) -> bool:
     return has_sparse(*(As if isinstance(As, list | tuple) else (As,)), x)
 
 
-def _sparse_states(
+def _list_matrices(As: Any) -> list[Any]:
+    """Return the matrices of a chain of sparse matrices, one if it serves all steps. Raises `ShapeError`."""
+    matrices = list(As) if isinstance(As, list | tuple) else [As]
+    for A in matrices:
+        if np.ndim(A) != 2 or A.shape != (matrices[0].shape[0],) * 2:
+            raise ShapeError(f"As holds {np.shape(A)}: the matrices of a sequence are square, of one size")
+    return matrices
+
+
+def _build_sparse_chain(
+    As: Any, x: Any, semiring: Semiring, weights: Any, lengths: Any, steps: Any, check: bool, threads: Any, device: Any
+) -> tuple[SparseChain, np.dtype[Any]]:
+    """Return the chain of sparse matrices and dense vectors, and the dtype of the results."""
+    if threads is not None:
+        check_threads(threads)
+    matrices, is_list = _list_matrices(As), isinstance(As, list | tuple)
+    n, count = matrices[0].shape[0], len(matrices)
+    if all(A is matrices[0] for A in matrices):
+        matrices = matrices[:1]
+    names = [f"As[{t}]" for t in range(len(matrices))] if is_list else ["As"]
+    named = {**dict(zip(names, matrices, strict=True)), "x": x, "weights": weights}
+    named = {name: value for name, value in named.items() if value is not None}
+    results, _, dtype = read_sparse_operands(semiring, check, device, **named)
+    arrays = dict(zip(named, results, strict=True))
+    compressed = []
+    for name in names:
+        rows = arrays[name] if isinstance(arrays[name], Rows) else every_entry(arrays[name])
+        values = to_compute_dtype(rows.values, semiring)
+        compressed.append(CompressedRows(rows.starts, rows.columns, values, n))
+    start = to_compute_dtype(arrays["x"], semiring)
+    factors = to_compute_dtype(arrays["weights"], semiring) if "weights" in arrays else None
+    lengths = _as_lengths(np, lengths)
+    shape = np.broadcast_to(np.zeros((), start.dtype), (count, n, n) if is_list else (n, n))
+    A, start, factors, lengths, steps = arrange_chain(np, shape, start, factors, lengths, steps)
+    if check:
+        check_lengths(lengths, steps)
+    return SparseChain(semiring, A, start, factors, lengths, steps, False, threads, tuple(compressed)), dtype
+
+
+def _sparse_products(
     As: Any, x: Any, semiring: Semiring, weights: Any, lengths: Any, steps: Any, check: bool, threads: Any, device: Any
 ) -> Iterator[Any]:
-    """Yield x, or without it the identity, and the state after each step of sparse matrices."""
-    if lengths is not None:
-        raise TypeError("lengths= takes dense As: call multi_dot for each sequence")
-    is_list = isinstance(As, list | tuple)
-    first = As[0] if is_list else As
-    for A in As if is_list else [As]:
-        if np.ndim(A) != 2 or A.shape != (first.shape[0],) * 2:
-            raise ShapeError(f"As holds {np.shape(A)}: the matrices of a sequence are square, of one size")
+    """Yield a sparse x, or without x the identity, and the product after each step of sparse matrices."""
+    if lengths is not None and (x is not None or np.ndim(lengths)):
+        given = "x is sparse" if x is not None else f"lengths has shape {np.shape(lengths)}"
+        raise TypeError(f"{given}: with sparse As, lengths= takes a dense x, or without x one number of steps")
+    matrices, is_list = _list_matrices(As), isinstance(As, list | tuple)
     factors = None if weights is None else np.asarray(weights)
-    count = _count_steps(np.empty((len(As), 0, 0)) if is_list else first, factors, steps)
+    count = _count_steps(np.empty((len(matrices), 0, 0)) if is_list else matrices[0], factors, steps)
+    length = _as_lengths(np, lengths)
+    if check:
+        check_lengths(length, count)
     options: Any = {"check": check, "threads": threads, "device": device}
     state = x
-    yield power(first, 0, semiring, **options) if x is None else x
+    yield (last := power(matrices[0], 0, semiring, **options) if x is None else x)
     for t in range(count):
-        A = As[t] if is_list else As
-        state = A if state is None else matmul(state, A, semiring, **options)
-        if factors is not None:
-            state = multiply(state, factors[t], semiring, **options)
-        yield state
+        if length is None or t < length:
+            A = matrices[t] if is_list else matrices[0]
+            state = A if state is None else matmul(state, A, semiring, **options)
+            last = state = state if factors is None else multiply(state, factors[t], semiring, **options)
+        yield last
 
 
 class _SequenceOptions(TypedDict, total=False):
@@ -670,15 +758,15 @@ def multi_dot(
         demand_selective(semiring)
         if x is None:
             raise TypeError("x is None: with return_witness=True, pass the states before the first step")
-    if _is_sparse_chain(As, x):
+    given = As, x, semiring, weights, lengths, steps, check, threads, device
+    is_sparse_chain = _is_sparse_chain(As, x)
+    if is_sparse_chain and (x is None or is_sparse(x)):
         if return_witness:
-            raise TypeError(
-                "return_witness= of multi_dot takes dense As: call matmul with return_witness for each step"
-            )
-        *_, last = _sparse_states(As, x, semiring, weights, lengths, steps, check, threads, device)
-        return last
-    chain, dtype = _build_chain(As, x, semiring, weights, lengths, steps, check, threads, device)
-    restore = result_converter(As, x, weights)
+            raise TypeError("x is sparse: with return_witness=True, pass a dense x, the states before the first step")
+        *_, product = _sparse_products(*given)
+        return product
+    chain, dtype = _build_sparse_chain(*given) if is_sparse_chain else _build_chain(*given)
+    restore = result_converter(*((x, weights) if is_sparse_chain else (As, x, weights)))
     if not return_witness:
         return restore(round_to_dtype(chain.final_state(), dtype))
     C, W = chain.best_path()
@@ -744,11 +832,13 @@ def scan(
            [3., 7.]])
     """
     semiring = as_semiring(semiring)
-    if _is_sparse_chain(As, x):
-        _, *states = _sparse_states(As, x, semiring, weights, lengths, steps, check, threads, device)
-        return states if x is None or has_sparse(x) else np.array(states).reshape(len(states), *np.shape(x))
-    chain, dtype = _build_chain(As, x, semiring, weights, lengths, steps, check, threads, device)
+    given = As, x, semiring, weights, lengths, steps, check, threads, device
+    is_sparse_chain = _is_sparse_chain(As, x)
+    if is_sparse_chain and (x is None or is_sparse(x)):
+        _, *products = _sparse_products(*given)
+        return products
+    chain, dtype = _build_sparse_chain(*given) if is_sparse_chain else _build_chain(*given)
     xp = array_namespace(chain.x)
     result = new_array(xp, (chain.steps, *chain.batch, chain.x.shape[-1]), chain.x.dtype)
     chain.scan(xp.moveaxis(result, 0, -2))
-    return result_converter(As, x, weights)(round_to_dtype(result, dtype))
+    return result_converter(*((x, weights) if is_sparse_chain else (As, x, weights)))(round_to_dtype(result, dtype))

@@ -152,7 +152,7 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels, S
         """Return whether products of these sizes show every NaN and ∞ of their operands: see `log_vectors`."""
         return _adds_exponentials(plan) and self._log_kernels[1].can_multiply(plan, m, k, n)
 
-    def prepare(self, plan: KernelPlan, A: Array | CompressedRows, groups: Array) -> Any:
+    def prepare(self, plan: KernelPlan, A: Array | tuple[CompressedRows, ...], groups: Array) -> Any:
         """Return the preparation of A for the steps of a batch.
 
         It is None if the products of steps are so large that threads should share them, or tiles compute them faster.
@@ -160,8 +160,9 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels, S
         from semiring.kernels.cpu.product import row_walks
         from semiring.kernels.machines import cpu_speed
 
-        if isinstance(A, CompressedRows):
-            return row_walks.SparseMatrix(plan, A) if row_walks.pays_for_slots(plan, A) else None
+        if isinstance(A, tuple):
+            has_slots = len(A) == 1 and row_walks.pays_for_slots(plan, A[0])
+            return row_walks.SparseMatrix(plan, A[0]) if has_slots else row_walks.SparseMatrices(A)
         n, pairs = A.shape[-1], groups.size * A.shape[-1] ** 2
         if self._has_log_products(plan, n):
             can_walk = A.shape[:2] == (1, 1) and groups.size > 1

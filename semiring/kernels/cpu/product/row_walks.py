@@ -37,6 +37,7 @@ from semiring.kernels.cpu.codegen.numba_internals import for_range_slice
 from semiring.kernels.cpu.codegen.target import Target, host
 from semiring.kernels.cpu.codegen.vector import I32, I64, Value, make_opaque, splat
 from semiring.kernels.cpu.product.micro_kernel import NativeBuilder
+from semiring.kernels.cpu.sparse_loops import multiply_mixed
 from semiring.kernels.cpu.thread_pool import run_on_ranges, run_tasks
 from semiring.kernels.definition import KernelDefinition, define
 
@@ -604,10 +605,38 @@ class SparseMatrix:
         }
 
 
+class SparseMatrices(NamedTuple):
+    """Sparse matrices (n, n), one or one for each step, of which each step is a product of its own."""
+
+    matrices: tuple[CompressedRows, ...]
+
+    def walk(self, plan: KernelPlan, x: Array, steps: Steps) -> None:
+        """Advance x (m, n) by the steps."""
+        y, going = np.empty_like(x), np.True_
+        weigh = absorbing_product(define(plan)) if plan.semiring.annihilates else plan.semiring.mul.expression
+        for t in range(steps.number):
+            A = self.matrices[steps.first + t if len(self.matrices) > 1 else 0]
+            W = None if steps.witness is None else np.full(x.shape, -1, np.int32)
+            multiply_mixed(plan, y, x, A, W)
+            if steps.lengths is not None:
+                going = (steps.lengths > t)[:, None]
+            with np.errstate(all="ignore"):
+                weights = None if steps.weights is None else steps.weights[:, t]
+                result = y if weights is None else weigh.evaluate({"x": y, "y": weights}, plan.dtype)
+            np.copyto(x, result, where=going)
+            if steps.states is not None:
+                steps.states[:, t] = x
+            if W is not None:
+                steps.witness[:, t] = np.where(going, W, -1)
+
+
 def walk(plan: KernelPlan, matrices: Any, x: Array, steps: Steps) -> None:
-    """Compute `SequenceKernels.walk` of the contract for `DenseMatrices` or `SparseMatrix`."""
+    """Compute `SequenceKernels.walk` of the contract for the matrices of this file."""
     (m, n), count = x.shape, steps.number
     if not (m and n and count):
+        return
+    if isinstance(matrices, SparseMatrices):
+        matrices.walk(plan, x, steps)
         return
     native = _Walk(plan, has_witness=steps.witness is not None, is_sparse=not isinstance(matrices, DenseMatrices))
     lanes, width = native.lanes, native.padded(n)
