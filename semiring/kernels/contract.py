@@ -579,8 +579,8 @@ class SequenceKernels(Protocol):
     def walk(self, plan: KernelPlan, preparation: Any, x: Any, steps: Steps) -> None:
         """Advance x (m, n), of adjacent rows, to its state after the steps.
 
-        A factor 0̄ makes a product with weights 0̄, if the semiring annihilates. In log_plus, each product of m > 1 rows
-        by one matrix is bitwise that of `multiply`.
+        A factor 0̄ makes a product with weights 0̄, if the semiring annihilates. Sums of rounded terms may differ from
+        those of `multiply` in their last digits.
         """
         ...
 

@@ -323,8 +323,8 @@ def test_steps_by_one_matrix_are_products(dtype, sparse, rng):
     B = rng.normal(size=(n, n)).astype(dtype)
     if sparse:
         B[rng.random(B.shape) < 0.95] = -np.inf
-    prepared = kernels.prepare(plan, B[None, None], np.zeros(5, int))
-    for m in (5, 40):
+    prepared = kernels.prepare(plan, B[None, None], np.zeros(8, int))
+    for m in (8, 40):
         x, w = (rng.normal(size=shape).astype(dtype) for shape in ((m, n), (steps, m, n)))
         x[rng.random(x.shape) < 0.3], lengths = -np.inf, rng.integers(0, steps + 1, m)
         expected, found = [x], np.empty((m, steps, n), dtype)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise, product
 
 import numpy as np
+import oracles
 import pytest
+import scipy.sparse as sp
+from operands import CASES, entries
 
 import semiring as sr
-from semiring.errors import AlgebraError, DomainError, DTypeError, ShapeError
+from semiring.errors import AlgebraError, DomainError, DTypeError, IntegerOverflowError, ShapeError
 from semiring.linalg import sequences
 
 NAMES = ["min_plus", "max_plus", "max_min", "max_times", "plus_times", "log_plus"]
@@ -71,6 +75,122 @@ def test_without_a_vector_matrices_are_multiplied(name, rng, monkeypatch):
         np.testing.assert_allclose(found, [one, prefixes[4][1]], rtol=1e-12)
     np.testing.assert_allclose(sr.multi_dot(A[0, 0], None, name, steps=3), sr.power(A[0, 0], 3, name), rtol=1e-12)
     np.testing.assert_array_equal(sr.multi_dot(A[:0, 0], None, name), one)
+
+
+#: Semirings of one's own: the definition, and its operations. Of two factors, ``first`` keeps the first one.
+OWN = {
+    "first": (
+        sr.Semiring("first", add="min(x, y)", mul="where(y < inf, x, inf)", zero="inf", one=0),
+        oracles.Oracle(np.minimum, lambda x, y: np.where(y < INF, x, INF), lambda _: INF, None),
+    ),
+    "late": (
+        sr.Semiring("late", add="max(x, y)", mul="x + y + 1", zero="-inf", one=-1),
+        oracles.Oracle(np.maximum, lambda x, y: x + y + 1, lambda _: -INF, None),
+    ),
+}
+
+
+def loops(oracle, zero, matrices, x, weights, lengths):
+    """Return the states after each step of rows x (m, n), and the best path to each last state, by loops over k."""
+    states, before = [], np.full((len(matrices), *x.shape), -1)
+    with np.errstate(all="ignore"):
+        for t, A in enumerate(matrices):
+            y, K = np.full(x.shape, zero, x.dtype), np.full(x.shape, -1)
+            for k in range(x.shape[1]):
+                left, right = x[:, k, None], A[:, k]
+                term = np.where((left == zero) | (right == zero), zero, oracle.mul(left, right))
+                after = oracle.add(y, term.astype(x.dtype))
+                y, K = after, np.where(after != y, k, K)
+            if weights is not None:
+                w = weights[t]
+                y = np.where((y == zero) | (w == zero), zero, oracle.mul(y, w)).astype(x.dtype)
+            going = (lengths > t)[:, None]
+            x, before[t] = np.where(going, y, x), np.where(going, K, -1)
+            states.append(x)
+    places = np.where(x == zero, -1, np.arange(x.shape[1])) if matrices else None
+    for t in reversed(range(len(matrices))):
+        going = (lengths > t)[:, None]
+        earlier = np.where(places < 0, -1, np.take_along_axis(before[t], np.maximum(places, 0), 1))
+        before[t], places = np.where(going, earlier, -1), np.where(going, earlier, places)
+    return np.array(states, x.dtype).reshape(len(matrices), *x.shape), before
+
+
+def draw(rng, name, dtype, shape, zero):
+    if name == "plus_times":
+        result = rng.integers(-2 if dtype.kind in "if" else 0, 3, shape).astype(dtype)
+    else:
+        result = rng.integers(0, 6, shape).astype(dtype) if name in OWN else entries(rng, name, dtype, shape)
+    return np.where(rng.random(shape) < rng.choice([0, 0.3]), zero, result).astype(dtype)
+
+
+def thin_out(rng, A, zero):
+    """Return a matrix with entries in a band or anywhere, as an array and as a sparse matrix."""
+    distance = np.abs(np.subtract.outer(*[np.arange(len(A))] * 2))
+    stored = rng.random(A.shape) < rng.choice([0.1, 1]) if rng.random() < 0.5 else distance <= rng.integers(0, 4)
+    kind = [sp.csr_array, sp.csc_matrix][rng.integers(2)]
+    return np.where(stored, A, zero).astype(A.dtype), kind((A[stored], stored.nonzero()), shape=A.shape)
+
+
+@pytest.mark.parametrize(
+    "count", [40, pytest.param(500, marks=pytest.mark.full), pytest.param(5000, marks=pytest.mark.exhaustive)]
+)
+@pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")
+def test_sequences_are_those_of_loops_whatever_the_threads(count, rng):
+    cases = [*CASES, *((name, dtype) for name in OWN for dtype in ("float32", "float64"))]
+    refused = 0
+    for _ in range(count):
+        name, dtype = cases[rng.integers(len(cases))]
+        semiring, oracle = OWN.get(name) or (sr.as_semiring(name), oracles.ORACLES[name])
+        dtype = np.dtype(dtype)
+        if dtype.itemsize == 2 and dtype.kind != "i":  # float16 and bfloat16 are rounded once, after the last step
+            continue
+        zero, n, steps = oracle.zero(dtype), int(rng.choice([1, 2, 5, 9, 16, 17, 33, 40])), int(rng.integers(0, 6))
+        batch = [(), (), (0,), (1,), (2, 3), (9,)][rng.integers(6)]
+        is_sparse, per_step = rng.random() < 0.5 and semiring.failed_annihilation is None, rng.random() < 0.5 and steps
+        ones = (1,) * len(batch)
+        own = () if is_sparse else [batch, ones, batch[:-1] + ones[-1:]][rng.integers(3)]
+        A = draw(rng, name, dtype, (steps, *own, n, n) if per_step else (n, n), zero)
+        given = A
+        if is_sparse and per_step:
+            A, given = zip(*(thin_out(rng, M, zero) for M in A), strict=True)
+            A, given = np.array(A), list(given)
+        elif is_sparse:
+            A, given = thin_out(rng, A, zero)
+        x = draw(rng, name, dtype, (*batch, n), zero)
+        weights = draw(rng, name, dtype, (steps, *batch, n), zero) if rng.random() < 0.5 else None
+        lengths = rng.integers(0, steps + 1, batch) if batch and rng.random() < 0.5 else None
+        m = math.prod(batch)
+        rows, options = x.reshape(m, n), {"weights": weights, "lengths": lengths, "steps": steps}
+        matrices = [np.broadcast_to(A[t] if per_step else A, (*batch, n, n)).reshape(m, n, n) for t in range(steps)]
+        factors = None if weights is None else weights.reshape(steps, m, n)
+        counts = np.full(m, steps) if lengths is None else lengths.ravel()
+        states, paths = loops(oracle, zero, matrices, rows, factors, counts)
+        last = states[-1] if steps else rows
+        try:
+            found = [
+                (
+                    sr.multi_dot(given, x, semiring, threads=threads, **options),
+                    sr.scan(given, x, semiring, threads=threads, **options),
+                    *(
+                        sr.multi_dot(given, x, semiring, threads=threads, return_witness=True, **options)
+                        if semiring.selective
+                        else ()
+                    ),
+                )
+                for threads in (1, 2, 8)
+            ]
+        except IntegerOverflowError:
+            refused += 1
+            continue
+        assert len({tuple(part.tobytes() for part in parts) for parts in found}) == 1
+        for part, expected in zip(found[0], (last, states, last, paths), strict=False):
+            expected = expected.reshape(part.shape)
+            if name in ("log_plus", "plus_times") and dtype.kind == "f":
+                np.testing.assert_allclose(part, expected, rtol=1e-5 if dtype.itemsize == 4 else 1e-10, atol=2e-5)
+            else:
+                np.testing.assert_array_equal(part, expected)
+        assert [part.dtype for part in found[0]] == [dtype, dtype, dtype, np.int32][: len(found[0])]
+    assert refused < count / 10
 
 
 def test_no_step_leaves_the_vector_and_a_copy_of_it():

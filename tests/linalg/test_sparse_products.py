@@ -309,6 +309,7 @@ def test_functions_of_sparse_matrices_are_those_of_dense_ones(kind, rng):
         "axpy": (sr.blas.axpy(3.0, A, B), sr.blas.axpy(3.0, D, E)),
         "chain": (sr.multi_dot([A, B, A]), sr.multi_dot(np.stack([D, E, D]))),
         "steps": (sr.multi_dot(A, steps=3), sr.multi_dot(D, steps=3)),
+        "length": (sr.multi_dot(A, steps=3, lengths=2), sr.multi_dot(D, steps=2)),
     }
     for name, (found, expected) in results.items():
         assert type(found) is kind, name
@@ -446,11 +447,12 @@ REFUSED = {
     "overflow of min_plus": (lambda: sr.matmul(BIG, BIG), IntegerOverflowError, "int64 operands"),
     "two shapes": (lambda: sr.add(S, sp.csr_array((2, 3))), ShapeError, "two shapes"),
     "a wide factor": (lambda: sr.multiply(S, np.ones((2, 3))), ShapeError, "broadcasts to the shape"),
-    "lengths": (lambda: sr.multi_dot(S, [0.0, 0.0], steps=2, lengths=1), TypeError, "takes dense As"),
-    "witnesses of a chain": (
-        lambda: sr.multi_dot(S, [0.0, 0.0], steps=2, return_witness=True),
+    "lengths": (lambda: sr.multi_dot(S, steps=2, lengths=[1, 2]), TypeError, r"lengths has shape \(2,\)"),
+    "lengths of a sparse x": (lambda: sr.scan(S, S, steps=2, lengths=1), TypeError, "x is sparse"),
+    "witnesses of a sparse x": (
+        lambda: sr.multi_dot(S, S, steps=2, return_witness=True),
         TypeError,
-        "takes dense As",
+        "pass a dense x",
     ),
     "packed bits": (
         lambda: sr.matmul(sr.pack(np.eye(2, dtype=bool)), S, "boolean", mask=np.eye(2, dtype=bool)),

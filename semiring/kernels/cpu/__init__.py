@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
 _DTYPES = frozenset("fdhilqB?")
 _STACKED_PAIRS = 1 << 18  # pairs: for a larger product of a stack, the cost of a call is negligible
+_EXPONENTIAL_PAIRS = 1 << 15  # pairs of a step of log_plus by a matrix, above which its exponentials are shared
 _TILE_ROWS = 8  # rows of a batch with one matrix, from which on tiles compute large steps faster
 _STACK_ROWS = 160  # rows from which on the cost of a call for each matrix is negligible
 _STACK_ROWS_OF_BOOL = 63  # rows from which on truth values are closed faster as packed bits
@@ -163,12 +164,15 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels, S
         if isinstance(A, tuple):
             has_slots = len(A) == 1 and row_walks.pays_for_slots(plan, A[0])
             return row_walks.SparseMatrix(plan, A[0]) if has_slots else row_walks.SparseMatrices(A)
-        n, pairs = A.shape[-1], groups.size * A.shape[-1] ** 2
+        n, rows = A.shape[-1], -(-groups.size // max(1, A.shape[0]))  # rows of the batch for each matrix
+        pairs, most = rows * n * n, cpu_speed().parallel_pairs
         if self._has_log_products(plan, n):
-            can_walk = A.shape[:2] == (1, 1) and groups.size > 1
-            return self._log_kernels[2].PreparedMatrix(plan, A[0, 0]) if can_walk else None
-        shares_matrix = groups.size >= _TILE_ROWS * A.shape[0]
-        if n * n >= cpu_speed().parallel_pairs or (shares_matrix and pairs >= _STACKED_PAIRS):
+            is_single, many = plan.dtype.char == "f", pairs > _EXPONENTIAL_PAIRS
+            if A.shape[:2] == (1, 1) and rows > 1 and (is_single or many):
+                return self._log_kernels[2].PreparedMatrix(plan, A[0, 0])
+            if many and (rows > 1 or (is_single and pairs > 2 * _EXPONENTIAL_PAIRS)):
+                return None
+        if n * n >= most or (rows >= _TILE_ROWS and pairs >= _STACKED_PAIRS):
             return None
         return row_walks.DenseMatrices(plan, A, groups)
 

@@ -12,7 +12,8 @@ addresses of rows of workspace, for the product and its witnesses. Neighbouring 
 columns fit into registers.
 
 An entry is ((0̄ ⊕ x[0] ⊗ a[0]) ⊕ x[1] ⊗ a[1]) ⊕ …, whatever the number of rows and threads. A witness is the smallest k
-whose term is strictly better than 0̄ and all earlier terms. Lanes beyond the last column hold 0̄.
+whose term is strictly better than 0̄ and all earlier terms. Lanes beyond the last column hold 0̄. In log_plus an entry
+is its greatest term plus the logarithm of the sum of exponentials relative to it, in two passes.
 
 The matrix of all steps may be sparse. Its entries are then stored by columns, a vector of columns beside each other,
 in slots of one entry each (Kreutzer and others, "A unified sparse matrix data format", SIAM J. Sci. Comput. 36, 2014).
@@ -23,12 +24,13 @@ x are adjacent. Otherwise the factors are gathered.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import llvmlite.ir as ir
 import numpy as np
 
+from semiring.algebra.catalogue import adds_exponentials
 from semiring.algebra.expressions import Expression
 from semiring.kernels.contract import Array, CompressedRows, KernelPlan, Steps
 from semiring.kernels.cpu.codegen.lowering import Operand, instructions, lower
@@ -107,12 +109,15 @@ def build_walk(
     vector_first: bool,
     is_sparse: bool,
     absorbs: bool,
+    adds_exponentials: bool,
 ) -> None:
     """Add ``walk`` to an LLVM module.
 
-    ``vector_first``: whether x is the left factor. ``absorbs``: whether 0̄ absorbs the weights.
+    ``vector_first``: whether x is the left factor. ``absorbs``: whether 0̄ absorbs the weights. ``adds_exponentials``:
+    whether ⊕ and ⊗ are those of log_plus.
     """
-    builder = _WalkBuilder(module, name, ARGUMENTS, definition, target)
+    kind = _ExponentialWalkBuilder if adds_exponentials else _WalkBuilder
+    builder = kind(module, name, ARGUMENTS, definition, target)
     builder.has_witness, builder.vector_first, builder.is_sparse = has_witness, vector_first, is_sparse
     builder.weigh = absorbing_product(definition) if absorbs else definition.mul
     builder.build()
@@ -189,50 +194,60 @@ class _WalkBuilder(NativeBuilder):
                 if vectors > 1 or many == 1 or start is whole:
                     step = self.number(vectors * self.lanes)
                     with for_range_slice(b, start, stop, step, I64) as (j, _):
-                        self.multiply_block(x_now, a, j, k, steps, is_first, vectors, is_masked=False)
+                        self.multiply_block(x_now, a, j, (k, steps, is_first), vectors, is_masked=False)
             with b.if_then(self.has_rest):
-                self.multiply_block(x_now, a, self.whole, k, steps, is_first, 1, is_masked=True)
+                self.multiply_block(x_now, a, self.whole, (k, steps, is_first), 1, is_masked=True)
 
     def multiply_block(
-        self,
-        x: list[Value],
-        a: Value,
-        j: Value,
-        first: Value,
-        steps: Value,
-        is_first: Value,
-        vectors: int,
-        *,
-        is_masked: bool,
+        self, x: list[Value], a: Value, j: Value, span: tuple[Value, Value, Value], vectors: int, *, is_masked: bool
     ) -> None:
-        """Add ``steps`` ≥ 1 rows of A to ``vectors`` vectors of each row of the result, from column j on."""
-        b, size = self.builder, self.element.size
+        """Add rows of A to ``vectors`` vectors of each row of the result, from column j on.
+
+        ``span``: the first row, how many rows, and whether the result is still empty.
+        """
+        b, (first, count, is_first) = self.builder, span
         cells = [(i, v) for i in range(len(x)) for v in range(vectors)]
-        place = b.mul(j, self.number(size))
-        starts = [self.number(0), b.add(a, place), *self.load_cells(cells, j, is_first)]
+
+        def add(sums: list[Value], factors: list[Any], index: Value) -> list[Value]:
+            k = splat(b, b.trunc(b.add(first, index), I32), self.lanes) if self.has_witness else None
+            return self.add_terms(sums, factors, k)
+
+        start = b.add(a, b.mul(j, self.number(self.element.size)))
+        sums = self.load_cells(cells, j, is_first)
+        self.store_cells(cells, self.fold_rows(x, start, count, vectors, is_masked, sums, add), j)
+
+    def fold_rows(
+        self, x: list[Value], a: Value, count: Value, vectors: int, is_masked: bool, sums: list[Value], body: Any
+    ) -> list[Value]:
+        """Return the sums after ``count`` ≥ 1 rows of A, of which vectors begin at the address a.
+
+        ``body(sums, factors, index)`` returns the sums after a row, from the factors x and a of every cell.
+        """
+        b = self.builder
+        starts = [self.number(0), a, *sums]
         before, loop, after = b.block, b.append_basic_block("row"), b.append_basic_block("rows_done")
         b.branch(loop)
         b.position_at_end(loop)
         phis = [b.phi(start.type) for start in starts]
-        index, a_now, *sums = phis
+        index, a_now, *now = phis
         line = []
         for v in range(vectors):
             address = b.add(a_now, self.number(v * self.bytes))
             line.append(self.load_masked(address, self.mask, self.zero) if is_masked else self.load(address))
-        k = splat(b, b.trunc(b.add(first, index), I32), self.lanes) if self.has_witness else None
-        factors = [self.vectors.splat(self.load(self.at(row, (index, size)), self.element.ir)) for row in x]
-        results = self.add_terms(cells, sums, [(factors[i], line[v]) for i, v in cells], k)
+        places = [self.at(row, (index, self.element.size)) for row in x]
+        lefts = [self.vectors.splat(self.load(place, self.element.ir)) for place in places]
+        results = body(now, [(left, right) for left in lefts for right in line], index)
         following = [b.add(index, self.number(1)), b.add(a_now, self.words["matrix_row"]), *results]
         for phi, start, value in zip(phis, starts, following, strict=True):
             phi.add_incoming(start, before)
             phi.add_incoming(value, b.block)
-        b.cbranch(b.icmp_signed("<", following[0], steps), loop, after)
+        b.cbranch(b.icmp_signed("<", following[0], count), loop, after)
         b.position_at_end(after)
-        self.store_cells(cells, results, j)
+        return list(results)
 
-    def add_terms(self, cells: list[Any], sums: list[Value], factors: list[Any], k: Value) -> list[Value]:
+    def add_terms(self, sums: list[Value], factors: list[Any], k: Value) -> list[Value]:
         """Return the sums of all cells, and then their witnesses if they are requested, with one more term each."""
-        count = len(cells)
+        count = len(factors)
         witnesses = sums[count:] or [None] * count
         pairs = [self.add_term(c, w, x, a, k) for c, w, (x, a) in zip(sums[:count], witnesses, factors, strict=True)]
         return [c for c, _ in pairs] + ([w for _, w in pairs] if self.has_witness else [])
@@ -290,17 +305,22 @@ class _WalkBuilder(NativeBuilder):
 
     def add_slots(self, x: Value, first: Value, last: Value) -> list[Value]:
         """Return the sums, and witnesses, of the slots first … last - 1 of a vector of columns."""
+        none = [ir.Constant(self.witness_type, [-1] * self.lanes)] if self.has_witness else []
+        return self.fold_slots(x, first, last, [self.zero, *none], self.add_terms)
+
+    def fold_slots(self, x: Value, first: Value, last: Value, sums: list[Value], body: Any) -> list[Value]:
+        """Return the sums after the slots first … last - 1; ``body(sums, factors, rows)`` adds a slot."""
         b, v, size = self.builder, self.vectors, self.element.size
         kind = self.witness_type
         numbers = ir.Constant(kind, list(range(self.lanes)))
-        starts = [first, self.zero] + ([ir.Constant(kind, [-1] * self.lanes)] if self.has_witness else [])
+        starts = [first, *sums]
         before, head, loop, after = b.block, *(b.append_basic_block(name) for name in ("head", "slot", "slots_done"))
         b.branch(head)
         b.position_at_end(head)
         phis = [b.phi(start.type) for start in starts]
         for phi, start in zip(phis, starts, strict=True):
             phi.add_incoming(start, before)
-        slot, *sums = phis
+        slot, *now = phis
         b.cbranch(b.icmp_signed("<", slot, last), loop, after)
         b.position_at_end(loop)
         a = self.load(self.at(self.words["matrix"], (slot, self.bytes)))
@@ -327,12 +347,12 @@ class _WalkBuilder(NativeBuilder):
         for value, witness, block in ways:
             factor.add_incoming(value, block)
             k.add_incoming(witness, block)
-        results = self.add_terms([(0, 0)], sums, [(factor, a)], k)
+        results = body(now, [(factor, a)], k)
         for phi, value in zip(phis, [b.add(slot, self.number(1)), *results], strict=True):
             phi.add_incoming(value, b.block)
         b.branch(head)
         b.position_at_end(after)
-        return sums
+        return now
 
     def scatter(self, sums: list[Value], j: Value) -> None:
         """Store the lanes of a vector of columns at the places of their columns."""
@@ -466,6 +486,59 @@ class _WalkBuilder(NativeBuilder):
             yield self.whole, True
 
 
+class _ExponentialWalkBuilder(_WalkBuilder):
+    """The builder of walks in log_plus: log Σₖ exp(x[k] + a[k]), relative to the greatest term of each entry.
+
+    A sum of float32 is added up in float64. If a single term is not -∞, the result is exactly this term.
+    """
+
+    def block_vectors(self, rows: int) -> int:
+        return 2 if self.target.has_avx512 else 1
+
+    def multiply_block(
+        self, x: list[Value], a: Value, j: Value, span: tuple[Value, Value, Value], vectors: int, *, is_masked: bool
+    ) -> None:
+        start = self.builder.add(a, self.builder.mul(j, self.number(self.element.size)))
+        cells = [(0, v) for v in range(vectors)]
+
+        def fold(sums: list[Value], body: Any) -> list[Value]:
+            return self.fold_rows(x, start, span[1], vectors, is_masked, sums, body)
+
+        self.store_cells(cells, self.add_exponentials(vectors, fold), j)
+
+    def add_slots(self, x: Value, first: Value, last: Value) -> list[Value]:
+        return self.add_exponentials(1, lambda sums, body: self.fold_slots(x, first, last, sums, body))
+
+    def add_exponentials(self, count: int, fold: Callable[[list[Value], Any], list[Value]]) -> list[Value]:
+        """Return the sums of ``count`` vectors; ``fold(sums, body)`` passes all pairs of factors to a body."""
+        b, v = self.builder, self.vectors
+        wide = ir.VectorType(ir.DoubleType(), self.lanes)
+        is_narrow = self.element.size == 4
+
+        def raise_top(tops: list[Value], factors: list[Any], _: Value) -> list[Value]:
+            terms = [self.pair.product(*pair).value for pair in factors]
+            return [v.select(v.compare(">", term, top), term, top) for term, top in zip(terms, tops, strict=True)]
+
+        tops = fold([self.zero] * count, raise_top)
+        # Where all terms are -∞, or one is ∞, the exponentials themselves are added.
+        shifts = [v.select(v.compare("<", v.call("fabs", top), v.constant(np.inf)), top, v.constant(0)) for top in tops]
+
+        def add(sums: list[Value], factors: list[Any], _: Value) -> list[Value]:
+            results = []
+            for total, pair, shift in zip(sums, factors, shifts, strict=True):
+                power = self.evaluate("exp", b.fsub(self.pair.product(*pair).value, shift))
+                results.append(b.fadd(total, b.fpext(power, wide) if is_narrow else power))
+            return results
+
+        sums = fold([ir.Constant(wide, [0.0] * self.lanes)] * count, add)
+        totals = [b.fptrunc(total, v.type) if is_narrow else total for total in sums]
+        return [b.fadd(shift, self.evaluate("log", total)) for shift, total in zip(shifts, totals, strict=True)]
+
+    def evaluate(self, function: str, value: Value) -> Value:
+        expression = Expression(function, (Expression("var", (), "x"),))
+        return lower(self.vectors, self.target, expression, {"x": Operand(value)}).value
+
+
 # ------------------------------------------------------------------------------------------------------- the calls
 
 
@@ -484,6 +557,7 @@ class _Walk:
             vector_first=vector_first,
             is_sparse=is_sparse,
             absorbs=plan.semiring.annihilates,
+            adds_exponentials=adds_exponentials(plan.semiring),
         )
         self.function, self.plan, self.size = _prototype(address), plan, plan.dtype.itemsize
         self.lanes = host().vector_bytes // self.size
@@ -493,7 +567,9 @@ class _Walk:
         return -(-n // self.lanes) * self.lanes
 
     def group(self, n: int, inner: int) -> int:
-        return inner if n * self.size <= _REGISTER_COLUMNS else _GROUP
+        """Return how many rows of a matrix are added in one pass over its columns."""
+        one_pass = n * self.size <= _REGISTER_COLUMNS or adds_exponentials(self.plan.semiring)
+        return inner if one_pass else _GROUP
 
     def workspace(self, n: int) -> tuple[Array, Array]:
         """Return rows of workspace for products of n columns, and for their witnesses."""
