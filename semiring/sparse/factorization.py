@@ -295,6 +295,7 @@ class Factor:
             check_counts(edges, semiring)
         self._shift: Array | None = None
         self._exact: ExactPotentials | None = None
+        self._solvers: dict[tuple[bool, bool, int], Any] = {}  # by columns, facts and threads
         commutes = semiring.commutative
         self.symmetric = bool(commutes and edges.pattern.is_symmetric(edges.values))
         self._largest = largest_magnitude(edges.values, edges.scan)
@@ -308,6 +309,10 @@ class Factor:
                     warn_of_diverging_sum(semiring, self._numbers.memory, nonnegative=positive)
         except DivergenceError as error:
             raise error.named(self.names) from None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes without the solvers, whose kernels belong to this process."""
+        return {**self.__dict__, "_solvers": {}}
 
     def __len__(self) -> int:
         """Return the number of vertices."""
@@ -486,7 +491,10 @@ class Factor:
     def _sweeps(self, *, columns: bool = False, nonnegative: bool = True) -> Any:
         """Return the triangular solver; ``nonnegative``: whether its vectors have no entries below 0."""
         plan = self._plan(nonnegative and self._numbers.plan.facts.nonnegative)
-        return self._placement.sweeps(self._numbers, plan, columns=columns)
+        kind = columns, plan.facts.nonnegative, plan.threads
+        if kind not in self._solvers:  # kept, because a query of few pairs takes less time than making one
+            self._solvers[kind] = self._placement.sweeps(self._numbers, plan, columns=columns)
+        return self._solvers[kind]
 
     def solve(self, b: Any, *, transpose: bool = False) -> Any:
         """Return the least solution of x = A ⊗ x ⊕ b, which is A* ⊗ b.

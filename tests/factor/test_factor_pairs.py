@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -120,3 +122,19 @@ def test_names_and_errors():
         F.distances(["Ulm", "Jena"], ["Kiel"])
     with pytest.raises(VertexError, match="vertex 9"):
         sr.factor(np.zeros((2, 2), np.float32) + 1).distances([0], np.array([9]))
+
+
+def test_queries_share_their_solvers(rng, monkeypatch):
+    """Making a solver takes longer than a query of some pairs, so a factor keeps those that it has made."""
+    made, sweeps = [], pairs_module.HostPlacement.sweeps
+    monkeypatch.setattr(pairs_module.HostPlacement, "sweeps", lambda _, *a, **k: made.append(k) or sweeps(*a, **k))
+    A = grid(rng, 9, "float64", directed=True)
+    F = sr.factor(A, threads=2)
+    expected = sr.closure(A)
+    for start in range(3):
+        np.testing.assert_allclose(F.distances([start, 4], [50, 8]), expected[[start, 4], [50, 8]])
+        np.testing.assert_allclose(F.distance(start, 7), expected[start, 7])
+        np.testing.assert_allclose(F.solve(expected[:, start]), expected[:, start])
+    assert len(made) == 2
+    again = pickle.loads(pickle.dumps(F))
+    assert again.distance(0, 7) == F.distance(0, 7)
