@@ -183,7 +183,7 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels, S
     def walk(self, plan: KernelPlan, preparation: Any, x: Array, steps: Steps) -> None:
         from semiring.kernels.cpu.product import row_walks
 
-        if isinstance(preparation, row_walks.DenseMatrices | row_walks.SparseMatrix):
+        if isinstance(preparation, row_walks.DenseMatrices | row_walks.SparseMatrix | row_walks.SparseMatrices):
             row_walks.walk(plan, preparation, x, steps)
         else:
             self._log_kernels[2].walk(self, plan, preparation, x, steps)
