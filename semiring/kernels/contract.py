@@ -100,6 +100,10 @@ class KernelPlan:
     #: Objects that a backend derives from this plan and caches for the next call; nothing depends on a matrix.
     memo: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields without the memo, whose kernels belong to this process."""
+        return {**vars(self), "memo": {}}
+
     @property
     def may_diverge(self) -> bool:
         """Whether a pivot may have no star. In min-plus with weights ≥ 0 every pivot has a star."""
