@@ -189,6 +189,8 @@ LUND_SMITH_STEPS: Sequence[tuple[str, str, str, str]] = (
     (FAIR, "the same with 1,024 threads", "—", "—"),
     ("lund_smith_unrolled", "shifts and masks, loops unrolled", "2.1 to 2.3", "—"),
     ("lund_smith_registers", "the doubly dependent tile in registers", "—", "no gain"),
+    (call("lund_smith_registers", staged=True), "staged load in the order of rows", "—", "—"),
+    (call("lund_smith_registers", staged=True, cyclic=True), "the same, pivots in the cyclic order", "—", "—"),
     (call("lund_smith", reread=True), "staged load, the left panel read again", "—", "—"),
     (call("lund_smith", cyclic=False), "staged load, pivots in the plain order", "—", "—"),
     ("lund_smith", "staged load, tiled and cyclic order", "≈5.2", "2.3 to 2.4"),

@@ -87,7 +87,7 @@ def seconds(name: str, n: int, edges: float = 60, **options: Any) -> float:
 def resources(name: str, **options: Any) -> dict[str, float]:
     """Return what a block of the last phase of a tiled kernel takes, and how many run on a multiprocessor at once."""
     kernel = KERNELS[name].with_options(**options)
-    threads = 64 if kernel.file == "lund_smith.cu" else kernel.threads
+    threads = kernel.last_threads or kernel.threads
     function = compile_kernel(kernel.file, "doubly_dependent", arithmetic_of(_plan()), kernel.defines)
     blocks = resident_blocks(function, threads, 0) / multiprocessors()
     return {"registers": function.num_regs, "blocks": blocks, "threads": threads}

@@ -182,6 +182,8 @@ DENSE_METHODS = (
         *("3 ⌈n/32⌉ launches", _LUND),
         steps=_three_a_stage,
         tile="tiles of 32 × 32, the updated one in registers",
+        staged=_FLAG,
+        cyclic=_FLAG,
     ),
     _paper_method(
         *("lund_smith", lund_smith.lund_smith, "Lund and Smith 2010, sections 4.2 and 4.3, figures 4 to 6"),

@@ -176,7 +176,9 @@ class Paper:
             return aligned_array(size, A.dtype).view(np.ndarray)
 
         resident = lambda name, threads: blocks  # noqa: E731
-        self.kernel.launch_all(Closing(launch, A, self.kernel.tile, resident, empty, self.kernel.threads))
+        self.kernel.launch_all(
+            Closing(launch, A, self.kernel.tile, resident, empty, self.kernel.threads, self.kernel.last_threads)
+        )
         return count
 
 

@@ -17,6 +17,7 @@ VARIANTS = (
     *(("lund_smith", {name: True}) for name in ("reread", "paired", "asynchronous", "wide")),
     *(("lund_smith", options) for options in ({"slice": 16}, {"cyclic": False}, {"wide": True, "paired": True})),
     ("lund_smith", ALL_STEPS),
+    *(("lund_smith_registers", {"staged": True, "cyclic": cyclic}) for cyclic in (False, True)),
     ("gaioso", {"threads": 256}),
 )
 

@@ -46,12 +46,15 @@ def lund_smith_unrolled(engine: Engine, A: Array) -> None:
     engine.close_as("lund_smith_unrolled", A)
 
 
-def lund_smith_registers(engine: Engine, A: Array) -> None:
+def lund_smith_registers(engine: Engine, A: Array, **options: int) -> None:
     """Close A in place, A ← A*, as `lund_smith_unrolled` does, with the doubly dependent tile in registers.
+
+    The option ``staged`` loads panels in slices of four pivots, as `lund_smith` does, in the order of rows. With
+    ``cyclic`` each thread then begins with another pivot.
 
     Explained and measured in ``docs/papers.md``, section "Lund and Smith".
     """
-    engine.close_as("lund_smith_registers", A)
+    engine.close_as("lund_smith_registers", A, **options)
 
 
 def lund_smith(engine: Engine, A: Array, **options: int) -> None:

@@ -41,6 +41,7 @@ class Closing:
     resident: Callable[[str, int], int]  # returns how many blocks of a kernel run at once, by its name and threads
     empty: Callable[[int], Any]  # allocates memory for a number of elements
     threads: int = 256  # threads of a block, where the method has a choice
+    last_threads: int = 0  # threads of a block of the last phase, if they are other ones
 
     @property
     def n(self) -> int:
@@ -60,7 +61,8 @@ class PaperKernel:
     """A kernel of the table: its file and macros, the side of its tiles, and its launch function.
 
     ``source`` is its paper, and ``idea`` describes what distinguishes the kernel. ``macros`` has the macro of each
-    option of the method, which has the value of the option. ``threads`` are those of a block.
+    option of the method, which has the value of the option. ``threads`` are those of a block, and ``last_threads``
+    those of a block of the last phase, if they are other ones.
     """
 
     file: str
@@ -70,12 +72,15 @@ class PaperKernel:
     launch_all: Callable[[Closing], None]
     defines: tuple[str, ...] = ()
     threads: int = 256
+    last_threads: int = 0
     macros: Mapping[str, str] = field(default_factory=dict)
 
     def with_options(self, **options: int) -> PaperKernel:
         """Return the kernel with some options of its method."""
         defines = tuple(f"{self.macros[name]} {int(value)}" for name, value in options.items())
-        return replace(self, defines=self.defines + defines, threads=options.get("threads", self.threads))
+        last = 64 if options.get("staged") else self.last_threads
+        threads = options.get("threads", self.threads)
+        return replace(self, defines=self.defines + defines, threads=threads, last_threads=last)
 
 
 # ------------------------------------------------------------------------------------------------- launch functions
@@ -104,7 +109,8 @@ def _launch_three_phases(closing: Closing, *side: int) -> None:
         closing.launch("independent", (1,), (closing.threads,), *arguments)
         if tiles > 1:
             closing.launch("singly_dependent", (tiles, 2), (closing.threads,), *arguments)
-            closing.launch("doubly_dependent", (tiles, tiles), (closing.threads,), *arguments)
+            threads = closing.last_threads or closing.threads
+            closing.launch("doubly_dependent", (tiles, tiles), (threads,), *arguments)
 
 
 def _launch_three_phases_with_side(closing: Closing) -> None:
@@ -119,7 +125,7 @@ def _launch_staged_load(closing: Closing) -> None:
         closing.launch("independent", (1,), (256,), T, tiles, stage)
         if tiles > 1:
             closing.launch("singly_dependent", (tiles, 2), (256,), T, tiles, stage)
-            closing.launch("doubly_dependent", (tiles, tiles), (64,), T, tiles, stage)
+            closing.launch("doubly_dependent", (tiles, tiles), (closing.last_threads,), T, tiles, stage)
     closing.launch("from_tiles", (tiles, tiles), (256,), closing.A, T, closing.stride)
 
 
@@ -170,9 +176,11 @@ KERNELS: Mapping[str, PaperKernel] = {
         *("lund_smith_unrolled.cu", _LUND, "the same, the doubly dependent tile in registers", 32),
         _launch_three_phases,
         ("IN_REGISTERS",),
+        macros={"staged": "STAGED", "cyclic": "CYCLIC"},
     ),
     "lund_smith": PaperKernel(
         *("lund_smith.cu", _LUND, "the same, panels in slices of four pivots, cyclic order", 32, _launch_staged_load),
+        last_threads=64,
         macros={
             **{"slice": "SLICE", "asynchronous": "ASYNC", "wide": "WIDE", "paired": "PAIRED", "reread": "REREAD"},
             "cyclic": "CYCLIC",
@@ -241,7 +249,8 @@ def _close(plan: KernelPlan, A: Any, paper_kernel: PaperKernel, arithmetic: Arit
 
     run = starter(paper_kernel.file, paper_kernel.defines)
     empty = partial(cupy.empty, dtype=A.dtype)
-    closing = Closing(run, matrix, paper_kernel.tile, resident, empty, paper_kernel.threads)
+    threads = paper_kernel.threads, paper_kernel.last_threads
+    closing = Closing(run, matrix, paper_kernel.tile, resident, empty, *threads)
     diagonal, n = starter(_DIAGONAL, ()), closing.n
     around = (-(-n // 256),), (256,), matrix, closing.stride, n
     diagonal("add_one", *around)
@@ -262,7 +271,8 @@ def count_launches(name: str, n: int) -> int:
 
     size = -(-n // paper_kernel.tile) * paper_kernel.tile
     outline = np.broadcast_to(np.zeros(1, np.float32), (size, size))
-    paper_kernel.launch_all(Closing(count_launch, outline, paper_kernel.tile, lambda *_: 1, lambda *_: None))
+    threads = paper_kernel.threads, paper_kernel.last_threads
+    paper_kernel.launch_all(Closing(count_launch, outline, paper_kernel.tile, lambda *_: 1, lambda *_: None, *threads))
     return count
 
 
