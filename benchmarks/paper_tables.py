@@ -217,6 +217,8 @@ def lund_smith_steps(m: Measured) -> Table:
         took, registers, blocks, threads = (
             m.gpu.get(name, of, unit) for of, unit in ((n, "s"), (0, "registers"), (0, "blocks"), (0, "threads"))
         )
+        if took is None and over_base == over_unrolled == "—":
+            continue
         share = None if blocks is None or threads is None else blocks * threads / _THREADS_OF_AN_SM
         row = [name, what, _number(took, 1e3), over_base, _number(_ratio(base, took)), over_unrolled]
         rows.append([*row, _number(_ratio(unrolled, took)), _number(registers), _number(blocks), _percent(share)])

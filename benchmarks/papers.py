@@ -151,12 +151,11 @@ def _cores() -> int:
 
 
 def _on_host(close: Callable[[np.ndarray], Any], n: int) -> float:
-    """Return the seconds of one closure of n vertices on the host, after a small one that compiles."""
-    close(uniform_graph(16, 4, dtype="float32", integer=True, seed=0))
+    """Return the seconds of one closure of n vertices on the host, after a smaller one that compiles."""
+    close(uniform_graph(min(n, 300), 4, dtype="float32", integer=True, seed=0))
     A = uniform_graph(n, min(60, n - 1), dtype="float32", integer=True, seed=n)
     np.fill_diagonal(A, 0)
-    first = by_clock(partial(close, A.copy()))
-    return min([first, *(by_clock(partial(close, A.copy())) for _ in range(2 if first < 1 else 0))])
+    return min(by_clock(partial(close, A.copy())) for _ in range(3 if n <= 2048 else 1))
 
 
 def _recursive(A: np.ndarray, threads: int | None = None) -> None:

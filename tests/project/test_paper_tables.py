@@ -9,8 +9,8 @@ import table_checks
 
 from benchmarks import paper_tables, papers
 from benchmarks.paper_tables import ALL_CORES, FAIR, ONE_CORE, SERIAL, Measured, Part, call
-from benchmarks.tables import read
-from tools.pages import DATA, PAGES, table_of, with_tables
+from benchmarks.tables import read, three_digits
+from tools.pages import DATA, PAGES, rows_of, table_of, with_tables
 
 #: Each table of a paper as it is printed: its place, the table here, the columns here, and the rows as the paper has
 #: them. "." is an empty cell of the paper.
@@ -203,6 +203,109 @@ def test_no_column_of_a_published_page_is_empty():
             table = table_of(name)
             for place, column in enumerate(table.columns):
                 assert any(row[place] not in ("", "—") for row in table.cells), (page.name, name, column)
+
+
+def test_sentences_have_the_numbers_of_the_measurements():
+    """Each number that a sentence of the page compares is computed from the measurements of its file."""
+    text = " ".join((DATA.parent / "papers.md").read_text("utf-8").split())
+    m = paper_tables.measured_in(read(DATA / "papers.csv"))
+    unrolled, constants = "lund_smith_unrolled", call("katz_kider", constants=True)
+    every = call("lund_smith", slice=16, asynchronous=True, wide=True, paired=True)
+
+    def ratio(slow: str, fast: str, n: int = 8192) -> str:
+        return three_digits(m.gpu.values[slow, n, "s"] / m.gpu.values[fast, n, "s"])
+
+    def ms(what: str, n: int = 8192) -> str:
+        return three_digits(1e3 * m.gpu.values[what, n, "s"])
+
+    def cells(table: str, column: str, **wanted: object) -> list[str]:
+        rows = [row for row in rows_of(f"papers/{table}") if all(row[key] == str(x) for key, x in wanted.items())]
+        return [row[column] for row in rows if row[column] != "—"]
+
+    def cell(table: str, column: str, **wanted: object) -> str:
+        (found,) = cells(table, column, **wanted)
+        return found
+
+    def times(table: str, column: str, n: object, **wanted: object) -> str:
+        return cell(table, column, vertices=n, **wanted)
+
+    steps, figure, threads = "lund-smith-steps", "lund-smith-ratios", "bertoldi-threads"
+    staged = f"{unrolled} / lund_smith"
+    occupancy = {row["method and options"]: row for row in rows_of(f"papers/{steps}")}
+    waits = [float(each[:-2]) for each in cells("bertoldi-ranks", "share that waited", how="rows")[1:]]
+    bytes_ = [float(each) for each in cells("bertoldi-ranks", "MiB received by a rank", how="rows")[1:]]
+    schedules = [float(each) for each in cells(threads, "static / dynamic")]
+    shared = [float(each) for each in cells("bertoldi-blocks", "shared / direct")]
+    gaioso = {what: time for (what, n, _), time in m.gpu.values.items() if what.startswith("gaioso") and n == 17408}
+    by_blocks = [
+        time / gaioso[call("gaioso", threads=256) if "256" in what else "gaioso"]
+        for what, time in gaioso.items()
+        if "blocks" in what
+    ]
+    densities = [float(each[:-2]) for each in cells("gaioso-densities", "most differ by")]
+    one_core = "over the best code of one core"
+    joules = 4096**3 / m.gpu.values["rkleene", 4096, "J"] / (4096**3 / 1.01 / 222.5)
+    assert len(by_blocks) == 16
+    assert max(abs(each - 1) for each in by_blocks) < 0.01
+    for sentence in (
+        f"Staged load is {ratio(unrolled, 'lund_smith')} times as fast as the unrolled kernel at 8,192 vertices and "
+        f"{ratio(unrolled, 'lund_smith', 16384)} times at 16,384, where the paper has "
+        f"{times(figure, f'{staged}, then', 8192)} and {times(figure, f'{staged}, then', 16384)}.",
+        f"the unrolled kernel has {occupancy[unrolled]['blocks of a multiprocessor']} blocks on a multiprocessor, "
+        f"{occupancy[unrolled]['occupancy']} of its threads",
+        f"Staged load has {occupancy['lund_smith']['blocks of a multiprocessor']} blocks, "
+        f"{occupancy['lund_smith']['occupancy']}.",
+        f"costs here: {ms('lund_smith')} ms against {ms(call('lund_smith', cyclic=False))} ms in the plain order.",
+        f"With all options staged load is {ratio('lund_smith', every)} times as fast, and `staged` is "
+        f"{ratio('lund_smith', 'staged')} times as fast.** Asynchronous copies alone gain "
+        f"{ratio('lund_smith', call('lund_smith', asynchronous=True))} times.",
+        f"(`reread`): {ms(call('lund_smith', reread=True))} ms, with "
+        f"{occupancy[call('lund_smith', reread=True)]['occupancy']} of the threads.",
+        f"The unrolled kernel is {ratio('katz_kider', unrolled)} times as fast as `katz_kider` at 8,192 vertices, "
+        f"where the paper has {times(figure, f'katz_kider / {unrolled}, then', 8192)}.",
+        f"gains {ratio('katz_kider', constants)} times, and the unrolled loops "
+        f"{ratio(constants, unrolled)} times more.",
+        f"Tiles gain {ratio('harish_narayanan', 'katz_kider', 1024)} times over `harish_narayanan` at 1,024 vertices "
+        f"and {ratio('harish_narayanan', 'katz_kider')} times at 8,192, where the paper has "
+        f"{times(figure, 'harish_narayanan / katz_kider, then', 1024)} and "
+        f"{times(figure, 'harish_narayanan / katz_kider, then', 8192)}.",
+        f"with a constant side it is {ratio('harish_narayanan', constants, 1024)} and "
+        f"{ratio('harish_narayanan', constants)}.",
+        f"The recursion is {times('buluc-times', one_core, 8192, method='rkleene')} times as fast as the best code of "
+        f"one core at 8,192 vertices, where the paper has 479.3. Over 16 cores it is "
+        f"{times('buluc-times', 'over all cores', 8192, method='rkleene')} times as fast, where the paper has 45.",
+        f"The exponent of `rkleene` on a GPU is {cell('buluc-growth', 'exponent b', code='rkleene')}, "
+        "below 3 as in the paper (2.59).",
+        "The exponent of the iterative version was 3.62, and is "
+        f"{cell('buluc-growth', 'exponent b', code='buluc_iterative')}.",
+        f"grows {three_digits(m.gpu.values['buluc_iterative', 2048, 's'] / m.gpu.values['buluc_iterative', 1024, 's'])}"
+        f"-fold there, and "
+        f"{three_digits(m.gpu.values['buluc_iterative', 4096, 's'] / m.gpu.values['buluc_iterative', 2048, 's'])}-fold",
+        f"The recursion is {times('buluc-host', 'iterative / recursive', 2048)} times as fast as three loops on one "
+        "core at 2,048 vertices, where the paper has it slower "
+        f"({times('buluc-host', 'iterative / recursive, then', 2048)}).",
+        f"no more launches than the recursion: {times('buluc-launches', 'katz_kider', 8192)} against "
+        f"{times('buluc-launches', 'rkleene_plain', 8192)} at 8,192 vertices.",
+        f"A joule makes {three_digits(joules)} times as many pairs as then at 4,096 vertices.",
+        f"Algorithm 2 reaches {cell('bertoldi-ranks', 'efficiency', how='rows', ranks=8)} of the efficiency of one "
+        "rank with eight ranks, where the paper has "
+        f"{cell('bertoldi-ranks', 'efficiency, then', how='rows', ranks=8)}, and "
+        f"{cell('bertoldi-ranks', 'efficiency', how='rows', ranks=4)} with four.",
+        f"each rank receives {min(bytes_)} to {max(bytes_)} MiB, and the ranks waited for {min(waits)} to "
+        f"{max(waits)} % of the time.",
+        f"and took {cell('bertoldi-ranks', 'all pivots, s', how='tiles', ranks=8)} s on eight ranks.",
+        f"it takes {min(schedules)} to {max(schedules)} of the time of the dynamic one.",
+        f"{times(threads, 'dynamic, ms', 1000, threads=2)} ms with two threads, and "
+        f"{times(threads, 'dynamic, ms', 1000, threads=1)} ms with one.",
+        f"it takes {min(shared):g} to {max(shared):g} times as long as the direct read.",
+        f"`gaioso` is {times('gaioso-times', 'over harish_narayanan', 'mean')} times as fast as `harish_narayanan` and "
+        f"{times('gaioso-times', 'over katz_kider', 'mean')} times as fast as `katz_kider` in the mean over the sizes",
+        f"{ms(constants)} ms at 8,192 vertices, {ratio(constants, 'gaioso')} times as long as `gaioso`.",
+        f"At 4,096 vertices `gaioso` is {times('gaioso-times', 'over three loops', 4096)} times as fast as they are.",
+        f"as in the paper: at most {max(densities)} %.",
+        f"256 threads with tiles in registers are {ratio('gaioso', call('gaioso', threads=256), 17408)} times as fast",
+    ):
+        assert sentence in text
 
 
 def test_the_tables_of_the_page_are_of_one_file():

@@ -19,10 +19,10 @@ _BROKEN = re.compile(r"\b(?:nan|inf|None)\b")
 _MAY_OVERFLOW = "error where maxima never meet"  # the column in which some peers overflow
 
 #: Columns whose numbers may be 0 or less: differences, errors, memory beside the matrix, what a single rank moves, and
-#: raw measurements, such as the launches of products of a matrix of one block.
+#: raw measurements, some of which have no size.
 ANY_SIGN = re.compile(
     r"error|differ by|waited|more|not hidden|exponent|beyond it|beside the matrix|MiB received|GiB of panels|bits|kJ"
-    r"|share that|^value$"
+    r"|share that|^(?:value|vertices)$"
 )
 
 
