@@ -26,6 +26,7 @@ __all__ = [
     "TARGETS",
     "WEIGHTS",
     "LabelledArray",
+    "align_square",
     "choose_weight",
     "frame_values",
     "guess_ends",
@@ -190,6 +191,18 @@ def labelled_square(frame: Any) -> LabelledArray:
 
 
 _TITLES_ADVICE = "If it lists edges, title its columns source and target, or pass columns=(SOURCE, TARGET), two titles"
+
+
+def align_square(frame: Any, names: Sequence[Hashable] | None) -> Any:
+    """Return the matrix of a square frame in the order of the names of vertices. Raises `ShapeError` if they differ."""
+    labelled = labelled_square(frame)
+    if names is None or labelled.names is None or _labels_agree(tuple(names), labelled.names):
+        return labelled.matrix
+    _raise_for_label_mismatch(
+        tuple(names), labelled.names, "the vertices and the rows of the frame", "each vertex needs a row and a column"
+    )
+    positions = _positions_of(names, labelled.names)
+    return labelled.matrix[np.ix_(positions, positions)]
 
 
 def _frame_numbers(frame: Any) -> Any:

@@ -226,6 +226,13 @@ def _add_paths(commands: argparse._SubParsersAction[Parser]) -> None:
         help="remove the edge from FROM to TO first; may be given several times",
     )
     parser.add_argument(
+        "--on-cycle",
+        choices=("raise", "unbounded"),
+        default="raise",
+        help="what a negative cycle between two vertices does (a positive one for longest paths): raise, an error "
+        "(default). unbounded, their weight is -inf (inf)",
+    )
+    parser.add_argument(
         "--positions", metavar="FILE", help="coordinates of the vertices for --plot: csv with name, x, y, or DIMACS .co"
     )
     accepts = "give no warnings about suspicious weights, and accept weights above 1 with --kind reliable"

@@ -29,7 +29,7 @@ from semiring.cli.common import (
     vertex_name,
 )
 from semiring.cli.parser import KINDS
-from semiring.errors import DomainError, FormatError, NoPathError, SemiringError
+from semiring.errors import DomainError, FormatError, NegativeCycleError, NoPathError, SemiringError
 from semiring.io import Network, format_of, write_vertices
 from semiring.terminal import ProgressBar
 
@@ -100,6 +100,7 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
             sources=[query.source] if some and query.source is not None else None,
             targets=[query.target] if some and query.target is not None else None,
             predecessors=arguments.predecessors is not None,
+            on_cycle=arguments.on_cycle,
             check=arguments.check,
             threads=arguments.threads,
             device=arguments.device,
@@ -188,7 +189,10 @@ def _has_reverse_path(query: PathQuery, function: str) -> bool:
     source, target, network = query.source, query.target, query.network
     if source is None or target is None or not network.directed:
         return False
-    result = getattr(library, function)(network.matrix, sources=[target], targets=[source], check=False)
+    try:
+        result = getattr(library, function)(network.matrix, sources=[target], targets=[source], check=False)
+    except NegativeCycleError:
+        return True
     return bool(result.reachable[0, 0])
 
 

@@ -492,7 +492,7 @@ class PathKernels(Protocol):
     Arrays of paths need no semiring: predecessors (count, p, n) int32 and sources (p,) int32, on the device of the
     backend, determine them. Row i of each matrix holds the paths from the vertex sources[i].
 
-    Optional: `close_and_search`; `find_tree`; `search_table` with `search_near`.
+    Optional: `close_and_search`; `find_tree`; `search_table` with `search_near`; `fold_paths`.
     """
 
     def find_predecessors(self, plan: KernelPlan, D: Any, tolerance: Tolerance, A: Any) -> Any:
@@ -539,6 +539,14 @@ class PathKernels(Protocol):
 
     def search_near(self, plan: KernelPlan, graph: Any, sources: Any, targets: Any, limit: Any) -> tuple[Any, Any, Any]:
         """Return the vertices of ``targets`` (n,) bool within the limit of each source: starts, vertices and values."""
+        raise _missing_operation()
+
+    def fold_paths(self, plan: KernelPlan, predecessors: Any, sources: Any, W: Any, none: Any, out: Any) -> int:
+        """Fold the entries of W (n, n) along each path by ⊗ into ``out`` (count, p, n).
+
+        A source receives 1̄, and a vertex without a path ``none``. Floats are folded in float64. Return the first of the
+        count · p rows whose predecessors lead in a circle, or to a number that is no vertex, or -1.
+        """
         raise _missing_operation()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from functools import wraps
+from functools import partial, wraps
 from inspect import Parameter, signature
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypedDict, Unpack, cast, overload
 
@@ -66,6 +66,7 @@ class PathOptions(TypedDict, total=False):
     columns: tuple[str, str] | None
     names: Iterable[Hashable] | None
     predecessors: bool
+    on_cycle: Literal["raise", "unbounded"]
     method: str
     method_options: Mapping[str, Any] | None
     progress: Progress | bool | None
@@ -115,6 +116,7 @@ def best_paths(
     columns: tuple[str, str] | None = None,
     names: Iterable[Hashable] | None = None,
     predecessors: bool = True,
+    on_cycle: Literal["raise", "unbounded"] = "raise",
     method: str = "auto",
     method_options: Mapping[str, Any] | None = None,
     progress: Progress | bool | None = None,
@@ -155,6 +157,10 @@ def best_paths(
         Whether to find all paths now. This takes 1.1 to 1.3 times the time, n² int32 of memory, and a copy of A during
         the run. Then `Paths.path` costs only the length of the path. Without predecessors it runs a search for each
         source, and A must not change until then.
+    on_cycle : str, default "raise"
+        ``"unbounded"``: in min-plus, pairs with a walk over a negative cycle have the weight -∞ and the predecessor
+        -9999, and no error is raised; in max-plus, pairs over a positive cycle have ∞. The weights must be floats. Such
+        a matrix is a result, and no valid input: an edge of -∞ is refused.
     method : str, default "auto"
         As in `semiring.closure`. With sources, targets or a limit, it may also be ``"factor"``, and ``"johnson"`` is
         Dijkstra's algorithm in every semiring in which it is correct. The ``explanation`` of the result has the choice
@@ -186,7 +192,8 @@ def best_paths(
     Raises
     ------
     NegativeCycleError, DivergenceError
-        If a cycle improves without end, or a pivot has no star. For a stack, ``error.matrix`` is the index.
+        If a cycle on a walk from a source to a target improves without end, or a pivot has no star. For a stack,
+        ``error.matrix`` is the index.
     AlgebraError
         If ⊕ is not selective, and as in `semiring.closure`.
     ShapeError
@@ -216,6 +223,7 @@ def best_paths(
     """
     rare = sources, targets, limit, weight, directed, columns, names, progress, device, method_options
     has_defaults = not [x for x in rare if x is not None] and predecessors is True and explain is False
+    has_defaults = has_defaults and isinstance(on_cycle, str) and on_cycle == "raise"
     has_defaults = (
         has_defaults
         and isinstance(method, str)
@@ -232,6 +240,10 @@ def best_paths(
         raise AlgebraError(
             f"the ⊕ of {algebra.name} adds paths instead of selecting one, so there are no best paths: use closure"
         )
+    if not is_one_of(on_cycle, ("raise",)):
+        from semiring.paths.unbounded import check_on_cycle
+
+        check_on_cycle(on_cycle, algebra)
     reading = Reading(weight, directed, columns)
     reading.check(A)
     call = _PathRequest(
@@ -245,13 +257,15 @@ def best_paths(
             "method_options": method_options,
         },
         explain=explain,
+        on_cycle=on_cycle,
     )
     if method_options is not None and is_one_of(method, (*METHODS, "factor")):
         check_method_options(method, method_options)
     if limit is not None:
         _check_limit(limit)
     if sources is None and targets is None and limit is None:
-        paths, explanation = call.find_all_paths(call.labelled_matrix(A))
+        labelled = call.labelled_matrix(A)
+        paths, explanation = call.find_relevant_paths(labelled, None, None)
         return (paths, explanation) if explain else paths
     some = call.find_selected_paths(A, sources, targets, limit)
     some.explanation.full = isinstance(explain, str)
@@ -268,11 +282,23 @@ class _PathRequest(NamedTuple):
     device: Any
     options: dict[str, Any]  # the options of `closure`
     explain: _Explain
+    on_cycle: str
 
     def labelled_matrix(self, A: Any) -> LabelledArray:
         """Return A as a matrix of all pairs, with the names of vertices."""
         labelled = convert_input(A, self.semiring, self.reading)
         return labelled if labelled.network is None else labelled._replace(restore=return_unchanged)
+
+    def find_relevant_paths(self, labelled: LabelledArray, sources: Any, targets: Any) -> tuple[Paths, Any]:
+        """Find the paths of all pairs, where only cycles on walks from a source to a target matter. None: all."""
+        try:
+            return self.find_all_paths(labelled)
+        except DivergenceError as error:
+            from semiring.paths.unbounded import find_all_relevant
+
+            return find_all_relevant(
+                self.find_all_paths, labelled, self.semiring, sources, targets, self.on_cycle, error
+            )
 
     def find_all_paths(self, labelled_array: LabelledArray) -> tuple[Paths, Explanation | None]:
         """Find the paths between all pairs of vertices, and on request the explanation of their closure."""
@@ -337,7 +363,8 @@ class _PathRequest(NamedTuple):
             vertices = Vertices(n, labelled.names if self.names is None else self.names)
             rows, columns = _number_ends(vertices, sources, targets)
             request = self._replace(names=None, explain=False)
-            paths, _ = request.find_all_paths(labelled._replace(names=None, restore=return_unchanged))
+            unnamed = labelled._replace(names=None, restore=return_unchanged)
+            paths, _ = request.find_relevant_paths(unnamed, rows, columns)
             backend = "cuda" if is_device_array(paths.matrix) else "cpu"
             explanation = Explanation(self.semiring.name, method=self.options["method"], backend=backend)
             table = select_paths(paths, rows, columns)
@@ -358,12 +385,12 @@ class _PathRequest(NamedTuple):
         rows, columns = _number_ends(vertices, sources, targets)
         threads = self.options["threads"]
         with report_progress(self.options["progress"], "paths") as progress:
-            answer = find_paths(
-                edges,
-                self.semiring,
-                rows,
-                columns,
-                limit,
+            find = partial(
+                find_paths,
+                semiring=self.semiring,
+                sources=rows,
+                targets=columns,
+                limit=limit,
                 names=vertices.names,
                 method=self.options["method"],
                 predecessors=self.predecessors,
@@ -372,6 +399,12 @@ class _PathRequest(NamedTuple):
                     names=None, options=self.options | {"method": method, "progress": progress}, explain=False
                 ).find_all_paths(LabelledArray(matrix, None, return_unchanged))[0],
             )
+            try:
+                answer = find(edges)
+            except DivergenceError as error:
+                from semiring.paths.unbounded import find_relevant
+
+                answer = find_relevant(find, edges, self.semiring, rows, columns, self.on_cycle, error)
         return SomePaths(answer, self.semiring, vertices)
 
 
@@ -436,7 +469,7 @@ def shortest_paths(A: Any, **options: Any) -> Any:
         How edges are read, as in `best_paths`.
     names, predecessors : optional
         The names of the vertices, and whether to find all paths now, as in `best_paths`.
-    method, method_options, progress, check, threads, device, structure, explain : optional
+    on_cycle, method, method_options, progress, check, threads, device, structure, explain : optional
         How the paths are computed, as in `best_paths`.
 
     Returns
@@ -477,7 +510,7 @@ def longest_paths(A: Any, **options: Any) -> Any:
         How edges are read, as in `best_paths`.
     names, predecessors : optional
         The names of the vertices, and whether to find all paths now, as in `best_paths`.
-    method, method_options, progress, check, threads, device, structure, explain : optional
+    on_cycle, method, method_options, progress, check, threads, device, structure, explain : optional
         How the paths are computed, as in `best_paths`.
 
     Returns
@@ -514,7 +547,7 @@ def widest_paths(A: Any, **options: Any) -> Any:
         How edges are read, as in `best_paths`.
     names, predecessors : optional
         The names of the vertices, and whether to find all paths now, as in `best_paths`.
-    method, method_options, progress, check, threads, device, structure, explain : optional
+    on_cycle, method, method_options, progress, check, threads, device, structure, explain : optional
         How the paths are computed, as in `best_paths`.
 
     Returns
@@ -553,7 +586,7 @@ def most_reliable_paths(A: Any, **options: Any) -> Any:
         How edges are read, as in `best_paths`.
     names, predecessors : optional
         The names of the vertices, and whether to find all paths now, as in `best_paths`.
-    method, method_options, progress, check, threads, device, structure, explain : optional
+    on_cycle, method, method_options, progress, check, threads, device, structure, explain : optional
         How the paths are computed, as in `best_paths`.
 
     Returns
@@ -614,7 +647,7 @@ def transitive_closure(A: Any, *, reflexive: bool = True, predecessors: bool | N
         How edges are read, as in `best_paths`.
     names : iterable of hashable, optional
         n different names of the vertices, in their order.
-    method, method_options, progress, check, threads, device, structure, explain : optional
+    on_cycle, method, method_options, progress, check, threads, device, structure, explain : optional
         How the closure is computed, as in `best_paths`.
 
     Returns

@@ -25,7 +25,7 @@ from semiring.arrays.operands import as_array, as_matrix, as_square_matrices, re
 from semiring.arrays.parts import pieces, to_host_array
 from semiring.arrays.sparse import check_sparse, is_sparse
 from semiring.arrays.vertices import Vertices
-from semiring.errors import AlgebraError, DeviceError, NoPathError, ShapeError
+from semiring.errors import AlgebraError, DeviceError, NegativeCycleError, NoPathError, SemiringError, ShapeError
 from semiring.io.network import Network
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Facts, KernelPlan, has_operation
@@ -361,6 +361,8 @@ class Paths:
         ------
         NoPathError
             If there is no path.
+        NegativeCycleError
+            With ``on_cycle="unbounded"``, if walks improve without end.
         VertexError
             If one of the ends is not a vertex.
         AlgebraError
@@ -391,8 +393,16 @@ class Paths:
         except NoPathError:
             return []
 
-    def _no_path(self, i: int, j: int) -> NoPathError:
-        return NoPathError(f"no path leads from {self.name(i)} to {self.name(j)}")
+    def _no_path(self, i: int, j: int, place: tuple[int, int] | None = None, where: str = "") -> SemiringError:
+        """Return the error for a pair without a path. ``place``: of its weight in the matrix, if it is not (i, j)."""
+        value = to_host_array(self._distances[(i, j) if place is None else place])[()]
+        is_bounded = self.semiring.tropical is None or value.dtype.kind != "f"
+        if is_bounded or value != -self.semiring.zero_for(value.dtype):
+            return NoPathError(f"no path{where} leads from {self.name(i)} to {self.name(j)}")
+        kind = "longest" if self.semiring.tropical == "max" else "shortest"
+        return NegativeCycleError(
+            f"walks from {self.name(i)} to {self.name(j)} improve without end over a cycle, so there is no {kind} path"
+        )
 
     @_run_on_own_device
     def _find_cycle(self, i: int) -> list[int] | None:
@@ -618,6 +628,120 @@ class Paths:
             raise DeviceError(f"the {backend.name} backend finds no paths of a single source: pass predecessors=True")
         tree: Array = to_host_array(search.find_tree(plan, distances, weights, tolerance, source))
         return tree
+
+    # -------------------------------------------------------------------------------------------- along the paths
+
+    @_run_on_own_device
+    def hops(self) -> Any:
+        """Return the number of edges of the path of each pair.
+
+        Returns
+        -------
+        array of int32, shape (n, n)
+            The number of edges of `path`, -1 if there is no path, and 0 from a vertex to itself. With ``sources`` or
+            ``targets`` it is (p, q). With a limit it is a sparse matrix with the entries of ``matrix``.
+
+        Raises
+        ------
+        AlgebraError
+            If these paths have neither predecessors nor weights.
+        ValueError
+            If the predecessors were changed, and lead in a circle.
+
+        Notes
+        -----
+        The cost is one pass over the n² predecessors. Paths without predecessors are closed again with them.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> inf = float("inf")
+        >>> sr.shortest_paths([[inf, 7, 1], [inf, inf, inf], [inf, 2, inf]]).hops()
+        array([[ 0,  2,  1],
+               [-1,  0, -1],
+               [-1,  1,  0]], dtype=int32)
+        """
+        from semiring.paths.vertex_arrays import count_path_vertices
+
+        sources = np.arange(self.count_of_vertices, dtype=np.int32)
+        trees = self._all_trees(sources)
+        edges = count_path_vertices(trees.reshape(-1, *trees.shape[-2:]), sources, None).reshape(trees.shape) - 1
+        for vertex, cycle in self._cycles():
+            edges[(*vertex, vertex[-1])] = len(cycle) - 1
+        return edges
+
+    @_run_on_own_device
+    def total(self, W: Any, operation: str = "sum") -> Any:
+        """Fold another weight of the edges along the path of each pair: the toll of the shortest path, for example.
+
+        Parameters
+        ----------
+        W : array_like, shape (n, n)
+            A number for each edge: an array, a SciPy sparse matrix whose missing entries are 0, or a square frame,
+            whose labels are matched with the names. Entries that are no edge of a path are not read.
+        operation : str, default "sum"
+            ``"sum"``, ``"product"``, ``"min"`` or ``"max"`` of the weights of the edges of `path`.
+
+        Returns
+        -------
+        array, shape (n, n)
+            The results, of the dtype of W: int64 for integers and truth values, float32 for float16. Sums of floats are
+            rounded once, from float64. Where there is no path, floats are NaN, and integers are a masked array. From a
+            vertex to itself the sum is 0, the product 1, and there is no least or greatest weight. With ``sources`` or
+            ``targets`` it is (p, q). With a limit it is a sparse matrix with the entries of ``matrix``.
+
+        Raises
+        ------
+        ShapeError, DTypeError, UnknownNameError
+            If W has another shape, or no numbers, or there is no such operation.
+        DomainError
+            If W is NaN at an edge of a path.
+        IntegerOverflowError
+            If a sum or product of integers does not fit int64.
+        AlgebraError, ValueError
+            As in `hops`.
+
+        Notes
+        -----
+        The cost is one pass over the n² predecessors. Of several best paths it is the path that `path` returns.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> inf = float("inf")
+        >>> found = sr.shortest_paths([[inf, 7, 1], [inf, inf, inf], [inf, 2, inf]])
+        >>> found.total([[0, 5.0, 3.0], [0, 0, 0], [0, 4.0, 0]])
+        array([[ 0.,  7.,  3.],
+               [nan,  0., nan],
+               [nan,  4.,  0.]])
+        """
+        from semiring.paths.along_paths import fold_vertices, fold_weights, read_weights
+
+        weights = read_weights(W, self.count_of_vertices, self.names, operation)
+        sources = np.arange(self.count_of_vertices, dtype=np.int32)
+        trees = self._all_trees(sources)
+        if is_device_array(trees) != is_device_array(weights):
+            weights = array_namespace(trees).asarray(to_host_array(weights))
+        result = fold_weights(trees, sources, weights, operation)
+        for vertex, cycle in self._cycles():
+            value = fold_vertices(cycle, weights, operation) if cycle else np.nan
+            is_masked = value != value and isinstance(result, np.ma.MaskedArray)
+            result[(*vertex, vertex[-1])] = np.ma.masked if is_masked else value
+        return result
+
+    def _cycles(self) -> list[tuple[tuple[int, ...], list[int]]]:
+        """Return the vertices whose path to themselves is not the empty one, with a cycle, or [] without a path.
+
+        Those are all vertices where paths have at least one edge, and the vertices on a cycle that improves without
+        end. A vertex is an index (..., v) of the stack and of the vertex.
+        """
+        axes = len(self._distances.shape)
+        own = to_host_array(self._distances.diagonal(0, axes - 2, axes - 1))
+        if not self._is_reflexive:
+            reached = zip(np.ndindex(own.shape), own.reshape(-1).tolist(), strict=True)
+            return [(index, (is_reached and self._find_cycle(index[-1])) or []) for index, is_reached in reached]
+        is_open = own != self.semiring.one_for(own.dtype)
+        return [(tuple(index), []) for index in np.argwhere(is_open).tolist()]
 
     # ---------------------------------------------------------------------------------------------- all pairs
 

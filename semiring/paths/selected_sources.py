@@ -17,7 +17,7 @@ from semiring.arrays.memory import demand_memory
 from semiring.arrays.parts import to_host_array
 from semiring.arrays.vertices import Vertices
 from semiring.closures.explain import Explanation
-from semiring.errors import DeviceError, MissingExtraError, NoPathError, ShapeError, VertexError
+from semiring.errors import DeviceError, MissingExtraError, ShapeError, VertexError
 from semiring.io.network import Network
 from semiring.paths.result import Paths
 
@@ -280,7 +280,7 @@ class SomePaths(Paths):
         vertices = self._find_vertices(row, i, j)
         if not vertices:
             where = "" if self._answer.limit is None else f" within {self._answer.limit}"
-            raise NoPathError(f"no path{where} leads from {self.name(i)} to {self.name(j)}")
+            raise self._no_path(i, j, (row, column), where)
         return [self.name(vertex) for vertex in vertices]
 
     def paths_from(self, source: Any) -> dict[Any, list[Any]]:
@@ -305,6 +305,80 @@ class SomePaths(Paths):
             if self._columns[j] not in self.matrix.indices[begin:end]:
                 return []
         return self._answer.find(i, j)
+
+    def hops(self) -> Any:
+        """Return the number of edges of the path of each pair, as in `Paths`.
+
+        Without predecessors the path of each pair is found, by a search.
+        """
+        if not self._has_all_trees:
+            return self._evaluate_pairs(lambda vertices: len(vertices) - 1, np.int32, -1)
+        from semiring.paths.vertex_arrays import count_path_vertices
+
+        sources, targets = self._ends
+        trees = self._all_trees(sources)
+        counts = count_path_vertices(trees.reshape(-1, *trees.shape[-2:]), sources, targets)
+        return self._hide_unbounded(counts.reshape(*trees.shape[:-1], -1) - 1, -1)
+
+    def total(self, W: Any, operation: str = "sum") -> Any:
+        """Fold another weight of the edges along the path of each pair, as in `Paths`.
+
+        Without predecessors the path of each pair is found, by a search.
+        """
+        from semiring.paths.along_paths import fold_vertices, fold_weights, read_weights
+
+        weights = read_weights(W, self.count_of_vertices, self.names, operation, may_be_sparse=not self._has_all_trees)
+        whole = weights.dtype.kind != "f"
+        if self._has_all_trees:
+            sources, targets = self._ends
+            totals = fold_weights(self._all_trees(sources), sources, weights, operation)
+            totals = totals if targets is None else totals[..., targets]
+            return self._hide_unbounded(totals, np.ma.masked if whole else np.nan)
+        none = None if whole else np.nan
+
+        def fold(vertices: list[int]) -> Any:
+            value = fold_vertices(vertices, weights, operation)
+            return none if value is None else value
+
+        return self._evaluate_pairs(fold, np.dtype(np.int64) if whole else weights.dtype, none)
+
+    @property
+    def _has_all_trees(self) -> bool:
+        return (self.predecessors is not None or self._is_stack) and self._is_reflexive and not self._is_sparse
+
+    @property
+    def _ends(self) -> tuple[Array, Array | None]:
+        """The sources, and the targets or None for all vertices."""
+        targets = None if self._answer.targets is None else np.asarray(self.targets, np.int32)
+        return np.asarray(self.sources, np.int32), targets
+
+    def _hide_unbounded(self, table: Any, none: Any) -> Any:
+        """Write ``none`` to the entries of pairs whose walks improve without end."""
+        if self.semiring.tropical is not None and self.matrix.dtype.kind == "f":
+            is_unbounded = self.matrix == -self.semiring.zero_for(self.matrix.dtype)
+            if bool(is_unbounded.any()):
+                table[is_unbounded] = none
+        return table
+
+    def _evaluate_pairs(self, evaluate: Callable[[list[int]], Any], dtype: Any, none: Any) -> Any:
+        """Return a table like the matrix of values of the paths, each a list of vertices; None masks an entry."""
+        places = self.matrix.tocoo() if self._is_sparse else None
+        if places is None:
+            pairs = [(row, column) for row in range(self.sources.size) for column in range(self.targets.size)]
+        else:
+            pairs = list(zip(places.row.tolist(), places.col.tolist(), strict=True))
+        values = []
+        for row, column in pairs:
+            vertices = self._find_vertices(row, int(self.sources[row]), int(self.targets[column]))
+            values.append(evaluate(vertices) if vertices else none)
+        is_masked = np.array([value is None for value in values], np.bool_)
+        entries = np.array([0 if value is None else value for value in values], dtype)
+        if places is not None:
+            from scipy.sparse import csr_array
+
+            return csr_array((entries, (places.row, places.col)), shape=self.matrix.shape)
+        table = entries.reshape(self.matrix.shape)
+        return table if none is not None else np.ma.MaskedArray(table, mask=is_masked.reshape(table.shape))
 
     @property
     def reachable(self) -> Any:

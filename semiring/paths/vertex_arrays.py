@@ -10,13 +10,12 @@ import numpy as np
 from semiring.algebra.catalogue import min_plus
 from semiring.arguments import require_integer
 from semiring.arrays.memory import demand_free_bytes, free_memory
-from semiring.arrays.parts import to_host_array
 from semiring.errors import ShapeError
 from semiring.kernels import backend_for
 from semiring.namespaces import array_namespace, is_device_array
 from semiring.thread_counts import get_threads
 
-__all__ = ["list_found", "list_vertices"]
+__all__ = ["count_path_vertices", "list_found", "list_vertices"]
 
 _INT32 = np.dtype(np.int32)
 
@@ -32,26 +31,36 @@ def list_vertices(predecessors: Any, sources: Any, targets: Any, length: int | N
         length = require_integer(length, "length")
     xp, (*stack, p, n) = array_namespace(predecessors), predecessors.shape
     trees = predecessors.reshape(int(np.prod(stack, dtype=np.int64)), p, n)
-    kernels: Any = backend_for(trees, min_plus, _INT32).capabilities.paths
-    rows, threads = xp.asarray(sources, np.int32), get_threads()
-    _demand(trees.size, f"the lengths of {trees.size:,} paths", trees)
-    counts = xp.empty(trees.shape, np.int32)
-    if counts.size:
-        kernels.count_vertices(trees, rows, counts, threads)
+    counts = count_path_vertices(trees, sources, targets)
     ends = xp.arange(n, dtype=np.int32) if targets is None else xp.asarray(targets, np.int32)
-    if targets is not None:
-        counts = xp.ascontiguousarray(counts[..., ends])
-    least, longest = (int(counts.min()), int(counts.max())) if counts.size else (0, 0)
-    if least < 0:
-        _, row, end = np.unravel_index(int((counts < 0).argmax()), counts.shape)
-        raise ValueError(
-            f"the predecessors on the way from vertex {int(sources[row])} to {int(to_host_array(ends)[end])} lead in a "
-            "circle, or to a number that is no vertex: compute the paths again"
-        )
-    vertices = _new_vertices(counts, longest, length)
+    vertices = _new_vertices(counts, int(counts.max()) if counts.size else 0, length)
     if vertices.size:
-        kernels.write_paths(trees, rows, ends, counts, vertices, threads)
+        kernels: Any = backend_for(trees, min_plus, _INT32).capabilities.paths
+        kernels.write_paths(trees, xp.asarray(sources, np.int32), ends, counts, vertices, get_threads())
     return vertices.reshape(*stack, p, ends.size, vertices.shape[-1]), counts.reshape(*stack, p, ends.size)
+
+
+def count_path_vertices(predecessors: Any, sources: Any, targets: Any) -> Any:
+    """Return the number (count, p, q) of vertices of each path to the targets, 0 without one; see `list_vertices`.
+
+    Raises `ValueError` if the predecessors are not those of paths, and `TooLargeError`.
+    """
+    xp = array_namespace(predecessors)
+    kernels: Any = backend_for(predecessors, min_plus, _INT32).capabilities.paths
+    _demand(predecessors.size, f"the lengths of {predecessors.size:,} paths", predecessors)
+    counts = xp.empty(predecessors.shape, np.int32)
+    if counts.size:
+        kernels.count_vertices(predecessors, xp.asarray(sources, np.int32), counts, get_threads())
+    if targets is not None:
+        counts = xp.ascontiguousarray(counts[..., xp.asarray(targets, np.int32)])
+    if counts.size and int(counts.min()) < 0:
+        _, row, end = np.unravel_index(int((counts < 0).argmax()), counts.shape)
+        target = end if targets is None else targets[end]
+        raise ValueError(
+            f"the predecessors on the way from vertex {int(sources[row])} to {int(target)} lead in a circle, or to a "
+            "number that is no vertex: compute the paths again"
+        )
+    return counts
 
 
 def list_found(find: Callable[[int, int], list[int]], p: int, q: int, length: int | None) -> tuple[Any, Any]:

@@ -26,7 +26,7 @@ from semiring.io.network import is_directed, symmetrize, weighted_edges
 from semiring.kernels.cpu.elimination import elimination_trees
 from semiring.sparse.symbolic_factor import Pattern
 
-__all__ = ["SparseEntries", "check_values", "edges_of"]
+__all__ = ["SparseEntries", "check_values", "edges_of", "keep_edges", "reached_vertices", "relevant_edges"]
 
 Array = NDArray[Any]
 
@@ -101,6 +101,41 @@ def edges_of(
     np.subtract(places, np.repeat(n * np.arange(n), np.diff(starts)), out=columns, casting="unsafe")
     pattern = Pattern(n, starts.astype(np.int64), columns)
     return replace(check_values(pattern, values, semiring, names), directed=directed)
+
+
+def reached_vertices(starts: Array, heads: Array, vertices: Array) -> Array:
+    """Return a mask of the vertices that some vertices reach, themselves included."""
+    seen = np.zeros(starts.size - 1, np.bool_)
+    frontier = np.unique(vertices)
+    while frontier.size:
+        seen[frontier] = True
+        counts = starts[frontier + 1] - starts[frontier]
+        ends = np.cumsum(counts)
+        places = np.repeat(starts[frontier] - ends + counts, counts) + np.arange(ends[-1])
+        found = heads[places]
+        frontier = np.unique(found[~seen[found]])
+    return seen
+
+
+def keep_edges(edges: SparseEntries, mask: Array) -> SparseEntries:
+    """Return the edges of a mask, with all vertices."""
+    pattern = edges.pattern
+    starts = np.append(0, np.cumsum(mask))[pattern.starts].astype(np.int64)
+    kept = Pattern(pattern.n, starts, pattern.indices[mask])
+    return SparseEntries(kept, edges.values[mask], edges.names, edges.scan)
+
+
+def relevant_edges(edges: SparseEntries, sources: Array | None, targets: Array | None) -> SparseEntries | None:
+    """Return the edges on walks from a source to a target; None if these are all edges. None: all vertices."""
+    pattern = edges.pattern
+    first, tails, _ = pattern.columns
+    is_relevant = np.ones(pattern.n, np.bool_)
+    if sources is not None:
+        is_relevant &= reached_vertices(pattern.starts, pattern.indices, sources)
+    if targets is not None:
+        is_relevant &= reached_vertices(first, tails, targets)
+    mask = is_relevant[pattern.rows] & is_relevant[pattern.indices]
+    return None if mask.all() else keep_edges(edges, mask)
 
 
 def _make_pattern(n: int, rows: Array, columns: Array) -> Pattern:

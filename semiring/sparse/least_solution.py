@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from semiring.arrays.parts import to_host_array
 from semiring.arrays.sparse import is_sparse
 from semiring.arrays.zero_conventions import warn_of_other_zeros
 from semiring.closures import closure, closure_of_rounded
-from semiring.errors import ShapeError, no_star, square_error
+from semiring.errors import DivergenceError, ShapeError, no_star, square_error
 from semiring.io.inputs import Reading, open_graph
 from semiring.io.network import semiring_of, symmetrize
 from semiring.kernels import backend_for
@@ -30,7 +31,7 @@ from semiring.kernels.cpu.codegen.scalars import ScalarSemiring
 from semiring.kernels.cpu.elimination import elimination_trees, triangular_solve
 from semiring.kernels.engine import Engine, make_plan
 from semiring.linalg import matmul
-from semiring.sparse.edge_inputs import SparseEntries, edges_of
+from semiring.sparse.edge_inputs import SparseEntries, edges_of, relevant_edges
 from semiring.sparse.factorization import (
     Factor,
     align_labels,
@@ -102,7 +103,9 @@ def fixed_point(
         If A is not square, or b has another number of rows.
     AlgebraError
         For a semiring without a star, unless A lists edges and is acyclic.
-    NegativeCycleError, DivergenceError, IntegerOverflowError, DomainError, DTypeError, DeviceError
+    NegativeCycleError, DivergenceError
+        If a cycle that improves or diverges reaches an entry of b. Other cycles do not matter.
+    IntegerOverflowError, DomainError, DTypeError, DeviceError
         As in `closure` and `factor`.
 
     Notes
@@ -128,6 +131,33 @@ def fixed_point(
     with device_context((), gpu):  # DeviceError if there is no such GPU
         pass
     A, reading = open_graph(A, algebra, Reading(weight, directed, columns), sparse=True)
+    try:
+        return _solve(A, b, algebra, reading, transpose, check, count, gpu)
+    except DivergenceError:
+        edges = edges_of(A, algebra, reading=reading, check=False).require_eliminable()
+        if not (may_name_vertices(A) or is_sparse(A)):
+            values, b = operands(algebra, A=edges.values, b=as_host_operand(b, "b"))
+            edges = replace(edges, values=values)
+        support = _nonzero_rows(align_labels(to_host_array(b), edges.names), algebra)
+        relevant = relevant_edges(edges, *((support, None) if transpose else (None, support)))
+        if relevant is None:
+            raise
+    # The entries of the other vertices are the zero, whatever cycles these are on.
+    factor = Factor(algebra, relevant, analyse(relevant.pattern), count, select_placement(gpu))
+    return np.asarray(to_host_array(factor.solve(b, transpose=transpose)))
+
+
+def _nonzero_rows(b: Any, semiring: Semiring) -> Array:
+    """Return the rows of the right-hand side (n,) or (n, k) that have an entry other than the zero."""
+    array = np.asarray(b)
+    return np.flatnonzero((as_columns(array) != semiring.zero_for(array.dtype)).any(axis=1))
+
+
+def _solve(
+    A: Any, b: Any, algebra: Semiring, reading: Reading, transpose: bool, check: bool, count: int, gpu: Any
+) -> Array:
+    """Compute `fixed_point` of a graph or a matrix that was opened."""
+    directed = reading.directed
     if may_name_vertices(A) or is_sparse(A):
         edges = edges_of(A, algebra, reading=reading, check=check).require_eliminable()
         pattern = edges.pattern

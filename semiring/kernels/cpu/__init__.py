@@ -394,6 +394,11 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels, S
 
         return dijkstra_loops.search_near(plan, graph, sources, targets, limit)
 
+    def fold_paths(self, plan: KernelPlan, predecessors: Array, sources: Array, W: Array, none: Any, out: Array) -> int:
+        from semiring.kernels.cpu.path_arrays import fold_paths
+
+        return fold_paths(plan, predecessors, sources, W, none, out)
+
     def find_pattern(
         self,
         plan: KernelPlan,

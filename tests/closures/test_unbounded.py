@@ -1,0 +1,119 @@
+"""Test cycles that improve without end: out of reach they do not matter, and ``on_cycle="unbounded"`` marks pairs."""
+
+from __future__ import annotations
+
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import semiring as sr
+
+inf = np.inf
+
+
+def distances(A):
+    """Return the distances of whole-number weights, -∞ where walks improve without end."""
+    D = np.minimum(A, np.where(np.eye(len(A), dtype=bool), 0, inf))
+    for k in range(len(A)):
+        D = np.minimum(D, D[:, k : k + 1] + D[k])
+    improves = np.zeros(D.shape, bool)
+    for k in np.flatnonzero(D.diagonal() < 0):
+        improves |= (D[:, k : k + 1] < inf) & (D[k] < inf)
+    return np.where(improves, -inf, D)
+
+
+def cases(rng, count):
+    for trial in range(count):
+        n = int(rng.integers(1, 9))
+        A = np.where(rng.random((n, n)) < rng.choice([0.15, 0.3, 0.5]), rng.integers(-2, 7, (n, n)), inf)
+        scale = 0.37 if trial % 4 == 3 else 1.0  # weights that are not whole
+        yield scale * A, scale * distances(A)
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_pairs_over_cycles_are_unbounded(sign, is_sparse, rng):
+    paths = sr.shortest_paths if sign > 0 else sr.longest_paths
+    for A, D in cases(rng, 60):
+        edges = np.isfinite(A)
+        X = scipy.sparse.csr_array((sign * A[edges], np.nonzero(edges)), shape=A.shape) if is_sparse else sign * A
+        P = paths(X, on_cycle="unbounded")
+        np.testing.assert_allclose(sign * P.matrix, D, atol=1e-12)
+        improves = np.isneginf(D)
+        assert (P.predecessors[improves] == -9999).all()
+        assert (P.hops()[improves] == -1).all()
+        assert np.isnan(P.total(np.ones(A.shape))[improves]).all()
+        vertices = rng.permutation(len(A))
+        some, others = vertices[: len(A) // 2 + 1], vertices[len(A) // 3 :]
+        for sources, targets in ((some, None), (None, some), (some, others)):
+            ends = [range(len(A)) if x is None else x for x in (sources, targets)]
+            expected = D[np.ix_(*ends)]
+            for method in ("auto", "dense", "johnson", "factor"):
+                options = {"sources": sources, "targets": targets, "method": method}
+                Q = paths(X, on_cycle="unbounded", **options)
+                np.testing.assert_allclose(sign * Q.matrix, expected, atol=1e-12)
+                if np.isneginf(expected).any():
+                    with pytest.raises(sr.NegativeCycleError):
+                        paths(X, **options)
+                else:  # no requested pair has a walk over a cycle
+                    np.testing.assert_allclose(sign * paths(X, **options).matrix, expected, atol=1e-12)
+            for i, j in product(*ends):
+                if D[i, j] == inf:
+                    with pytest.raises(sr.NoPathError):
+                        Q.path(i, j)
+                elif D[i, j] == -inf:
+                    with pytest.raises(sr.NegativeCycleError, match="improve without end"):
+                        Q.path(i, j)
+                else:
+                    assert sum(A[u, v] for u, v in pairwise(Q.path(i, j))) == pytest.approx(D[i, j])
+        near = paths(X, limit=2.0 * sign, on_cycle="unbounded").matrix.tocoo()
+        found = dict(zip(zip(near.row.tolist(), near.col.tolist(), strict=True), sign * near.data, strict=True))
+        assert found == pytest.approx({(i, j): D[i, j] for i, j in np.argwhere(D <= 2).tolist()})
+
+
+def test_names_frames_and_graphs(rng):
+    import networkx as nx
+
+    G = nx.DiGraph()
+    G.add_weighted_edges_from([("x", "y", 1.0), ("a", "b", -2.0), ("b", "a", 1.0), ("b", "x", 1.0)])
+    assert sr.shortest_paths(G, sources=["x"]).distance("x", "y") == 1
+    assert sr.shortest_paths(G, sources=["x"], targets=["y"]).path("x", "y") == ["x", "y"]
+    with pytest.raises(sr.NegativeCycleError, match="a → b → a"):
+        sr.shortest_paths(G, targets=["y"])
+    P = sr.shortest_paths(G, on_cycle="unbounded")
+    assert (P.distance("a", "y"), P.distance("x", "y"), P.distance("x", "a")) == (-inf, 1, inf)
+    frame = sr.shortest_paths(nx.to_pandas_adjacency(G, nonedge=inf), on_cycle="unbounded").to_frame()
+    assert frame.loc["a", "y"] == -inf
+
+
+def test_what_has_no_unbounded_weight_is_refused():
+    A = [[0, -1.0], [-1.0, 0]]
+    with pytest.raises(sr.DTypeError, match=r"astype\(float\)"):
+        sr.shortest_paths(np.array(A, int), on_cycle="unbounded")
+    with pytest.raises(sr.AlgebraError, match="max_min has no such value"):
+        sr.widest_paths(A, on_cycle="unbounded")
+    for wrong in ("ignore", None, 1, np.ones(2)):
+        with pytest.raises(sr.UnknownNameError, match="raise, unbounded"):
+            sr.shortest_paths(A, on_cycle=wrong)
+    with pytest.raises(sr.DomainError):  # the result is no valid input
+        sr.shortest_paths(sr.shortest_paths(A, on_cycle="unbounded").matrix)
+
+
+@pytest.mark.parametrize("name", ["min_plus", "max_plus", "max_times"])
+def test_least_solutions_ignore_cycles_that_do_not_reach_the_right_side(name):
+    """x = A ⊗ x ⊕ b has entries 0̄ where no walk reaches an entry of b."""
+    semiring = sr.as_semiring(name)
+    zero, gain = semiring.zero, {"min_plus": -2.0, "max_plus": 2.0, "max_times": 3.0}[name]
+    zero = float(semiring.zero_for(np.dtype(float)))
+    A = np.full((4, 4), zero)
+    A[0, 1], A[2, 3], A[3, 2] = 0.5, gain, gain
+    b = np.array([zero, 0.25, zero, zero])
+    expected = [float(semiring.mul(0.5, 0.25)), 0.25, zero, zero]
+    for matrix in (A, scipy.sparse.csr_array((A[zero != A], np.nonzero(zero != A)), shape=A.shape)):
+        np.testing.assert_array_equal(sr.fixed_point(matrix, b, semiring), expected)
+        with pytest.raises(sr.DivergenceError):
+            sr.fixed_point(matrix, np.where(b == zero, 0.25, b), semiring)
+    turned = sr.fixed_point(A.T, b, semiring, transpose=True)
+    np.testing.assert_array_equal(turned, expected)
