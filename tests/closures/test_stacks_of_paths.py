@@ -6,7 +6,9 @@ import numpy as np
 import oracles
 import pytest
 import tiers
+from fake_cupy import unwrap
 from scipy.sparse.csgraph import floyd_warshall
+from strict_arrays import StrictArray, StrictBackend, StrictPasses, install_stand_in, on_device
 from tiers import full
 from trees import check, walk, zero_of
 
@@ -21,8 +23,10 @@ from semiring.errors import (
     ShapeError,
     TooLargeError,
 )
+from semiring.kernels.contract import Capabilities, PathKernels
 from semiring.kernels.cpu import predecessor_search
 from semiring.kernels.engine import make_plan
+from semiring.kernels.reference import ReferenceBackend
 from semiring.kernels.tolerance import tolerance_for
 
 pytestmark = pytest.mark.filterwarnings(
@@ -56,6 +60,8 @@ KINDS = {
     "schedules": ("max_plus", "float64", acyclic([0.5, 1.0, 3.0])),
     "capacities": ("max_min", "float64", lambda rng, shape: rng.integers(-2, 3, shape)),
     "probabilities": ("max_times", "float32", lambda rng, shape: rng.random(shape)),
+    "bytes": ("max_min", "uint8", lambda rng, shape: rng.integers(1, 5, shape)),
+    "short integers": ("min_plus", "int16", lambda rng, shape: rng.integers(0, 5, shape)),
     "reached": ("boolean", "bool", lambda rng, shape: np.ones(shape)),
     "own": (PATIENCE, "float64", lambda rng, shape: rng.integers(6, 9, shape)),
 }
@@ -292,6 +298,42 @@ def test_arrays_of_other_libraries(rng):
     assert (type(vertices), vertices.dtype, lengths.dtype) == (torch.Tensor, torch.int32, torch.int32)
     np.testing.assert_array_equal(vertices.numpy(), sr.shortest_paths(A).to_array(vertices.shape[-1])[0][:, [1, 2]])
     assert type(sr.shortest_paths(torch.asarray(A))[1].matrix) is torch.Tensor
+
+
+class DevicePaths(PathKernels):
+    """The reference kernels on arrays that stand for those of a GPU."""
+
+    _reference = ReferenceBackend()
+
+    def find_predecessors(self, plan, D, tolerance, A):
+        return StrictArray(self._reference.find_predecessors(plan, unwrap(D), tolerance, unwrap(A)))
+
+    def count_vertices(self, predecessors, sources, counts, threads):
+        self._reference.count_vertices(*map(unwrap, (predecessors, sources, counts)), threads)
+
+    def write_paths(self, predecessors, sources, targets, counts, out, threads):
+        self._reference.write_paths(*map(unwrap, (predecessors, sources, targets, counts, out)), threads)
+
+
+@pytest.mark.parametrize(
+    "kind",  # the stand-in has no potentials of integers
+    full(lambda kind: kind in ("tenths", "both signs"), [kind for kind in KINDS if kind != "integers of both signs"]),
+)
+def test_arrays_of_a_device_stay_there(rng, kind, monkeypatch):
+    A, semiring = random_stack(rng, kind, (2, 2, 6, 6))
+    expected, some = sr.best_paths(A, semiring), sr.best_paths(A, semiring, sources=[2, 5], targets=[0])
+    monkeypatch.setattr(StrictBackend, "capabilities", Capabilities(paths=DevicePaths(), passes=StrictPasses()))
+    with install_stand_in(monkeypatch):
+        for found, host in (
+            (sr.best_paths(on_device(A), semiring), expected),
+            (sr.best_paths(on_device(A), semiring, sources=[2, 5], targets=[0]), some),
+        ):
+            results = found.matrix, *found.to_array(6)
+            assert all(isinstance(each, StrictArray) for each in results)
+            np.testing.assert_allclose(results[0].get().astype(float), host.matrix.astype(float), atol=1e-12)
+            np.testing.assert_array_equal(results[2].get() > 0, host.to_array(6)[1] > 0)
+            np.testing.assert_array_equal((results[1].get() >= 0).sum(axis=-1), results[2].get())
+        assert sr.best_paths(on_device(A), semiring)[1, 0].path(3, 3) == [3]
 
 
 def test_halves_and_named_methods(rng):
