@@ -64,9 +64,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Tiers(), "tiers of tests")
     if distributes(config):
         return
-    from semiring.kernels.cpu import first_calls
+    from semiring.kernels.cpu import first_calls, thread_pool
 
     first_calls.SECONDS = 0.0  # tests are about the compiled kernels, and tests of the first calls set another value
+    thread_pool._PAUSE = 0.0  # tests of threads use them, also beside other processes
     os.environ.setdefault("SEMIRING_NUMPY_SECONDS", "1")  # programs that tests run start no process beside them
 
 

@@ -104,6 +104,28 @@ def test_a_team_that_went_to_sleep_wakes_up(rng):
         time.sleep(0.05)  # much longer than the team waits
 
 
+def test_calls_that_lost_time_with_helpers_run_alone_for_a_while(rng, monkeypatch):
+    """A helper that lost its core: the caller waits, and then computes alone for thirty times as long."""
+    clock, regulator = [0.0], thread_pool.Regulator()
+    monkeypatch.setattr(thread_pool, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(thread_pool, "_PAUSE", 30.0)
+    regulator.record("small", 2.0, 1.0)
+    regulator.record("large", 100.0, 96.0)
+    regulator.record("fast", 1.0, 2.0)
+    assert [regulator.allows(kind) for kind in ("small", "large", "fast", "new")] == [False, True, True, True]
+    clock[0] = 30.0
+    assert regulator.allows("small")
+    A = rng.random((300, 300))
+    expected = product(A, A, threads=2)
+    monkeypatch.setattr(thread_pool.Regulator, "allows", lambda *_: False)
+    monkeypatch.delattr(thread_team._ThreadTeam, "run")
+    monkeypatch.delattr(thread_pool._TaskQueue, "help")
+    np.testing.assert_array_equal(product(A, A, threads=2), expected)
+    callers = []
+    run_tasks(lambda _: callers.append(threading.current_thread()), [(1,), (2,)], 2)
+    assert callers == 2 * [threading.current_thread()]
+
+
 def test_an_interrupted_product_leaves_no_thread_at_work(rng, monkeypatch):
     """Ctrl-C waits for the blocks that have begun, because threads write into matrices that the caller may free."""
     A, B = rng.standard_normal((300, 300)), rng.standard_normal((300, 300))

@@ -111,14 +111,14 @@ def test_a_product_returns_to_python_after_bounded_work(operation, m, k, n, thre
         m = n
     kernels, computed = kernels_for(make_plan(sr.min_plus, "float32")), []
 
-    def record(shape, matrices, options, blocks, threads):
-        def run(job, count, members, most, reports):
+    def record(shape, matrices, options, blocks, threads, kind):
+        def run(job, count, members, kind, most, reports):
             areas = (blocks[:, 1] - blocks[:, 0]) * (blocks[:, 3] - blocks[:, 2])
             computed.append((int(areas.sum()), matrices[1].shape[1], int(areas.max()) * matrices[1].shape[1] * most))
 
         with monkeypatch.context() as patch:
             patch.setattr(cpu_kernels, "run_blocks", run)
-            run_on_threads(shape, matrices, options, blocks, threads)
+            run_on_threads(shape, matrices, options, blocks, threads, kind)
 
     run_on_threads = kernels._run_on_threads
     monkeypatch.setattr(kernels, "_product_entry", lambda *_: None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
@@ -34,7 +34,7 @@ from semiring.kernels.cpu.product.matvec import (
 from semiring.kernels.cpu.product.micro_kernel import RUN, build_find, build_tile, find_witnesses
 from semiring.kernels.cpu.product.row_walks import multiply_rows
 from semiring.kernels.cpu.thread_pool import run_on_ranges
-from semiring.kernels.cpu.thread_team import HEADER, MAX_BLOCKS, lease, run_blocks
+from semiring.kernels.cpu.thread_team import HEADER, MAX_BLOCKS, helpful_threads, lease, run_blocks
 from semiring.kernels.definition import KernelDefinition, define
 from semiring.kernels.machines import cpu_speed
 from semiring.kernels.machines.speed_data import CpuSpeed, TileShape
@@ -44,6 +44,7 @@ _ALIGNMENT = 64
 _CACHE_LIMIT = 256  # the most entries of a cache
 _COPY_BYTES = 1 << 24  # of a copy of rows or columns of an operand, if these bytes hold at least _COPY_STRIP of them
 _COPY_STRIP = 256
+_COPIES_PER_THREAD = 4  # parts of a copy: a thread that shares its core copies fewer
 VECTOR_PAIRS = 1 << 12  # a matrix and a vector of fewer pairs are one tile, which is called faster
 ROUND_PAIRS = 1 << 27  # pairs that `close_by_rows` computes between two tests for Ctrl-C: some ten milliseconds
 _FEW_ROWS = 32  # rows up to which a product with witness is computed row by row
@@ -170,7 +171,9 @@ class Kernels:
             depth = depth // chunk * chunk
         shape = self.product_shape(depth, chunk > 0)
         pairs = m * n * inner
-        if pairs > self.block_pairs or (threads > 1 and pairs >= speed.parallel_pairs):
+        kind = self, pairs.bit_length()
+        threads = helpful_threads(threads, kind) if pairs >= speed.parallel_pairs else 1
+        if pairs > self.block_pairs or threads > 1:
             tasks = max(1, min(speed.tasks * threads, pairs // speed.task_pairs, MAX_BLOCKS))
             is_triangular = min(a_subdiagonals, b_subdiagonals) < FULL
             steps = inner if in_place or is_triangular else self._steps_at_once(m * n, inner, tasks, max(depth, chunk))
@@ -180,7 +183,7 @@ class Kernels:
             for start in in_parts(range(0, inner, steps)):
                 part = slice(start, start + steps)
                 options = accumulate or start > 0, chunk, k0 + start, a_subdiagonals, b_subdiagonals
-                self._run_on_threads(shape, (C, A[:, part], B[part], P), options, blocks, min(threads, len(blocks)))
+                self._run_on_threads(shape, (C, A[:, part], B[part], P), options, blocks, threads, kind)
             return
         workspace = self.workspace.take_piece(shape.workspace_bytes)
         self._product_entry(
@@ -245,14 +248,16 @@ class Kernels:
         """
         shape, n, inner = self.product_shape(self.speed.depth), C.shape[1], A.shape[1]
         entries = n * n // 2
-        tasks = self.speed.tasks * threads if entries * inner >= self.speed.parallel_pairs else 1
+        kind = self, (entries * inner).bit_length()
+        threads = helpful_threads(threads, kind) if entries * inner >= self.speed.parallel_pairs else 1
+        tasks = self.speed.tasks * threads if threads > 1 else 1
         steps = self._steps_at_once(entries, inner, tasks, self.speed.depth)
         blocks = self._cached_blocks(self.upper_product_blocks, n, max(tasks, entries * steps // self.block_pairs))
         no_marks = np.empty((0, 0), np.int32)
         for start in in_parts(range(0, inner, steps)):
             part = slice(start, start + steps)
             matrices, options = (C, A[:, part], B[part], no_marks), (1, 0, 0, FULL, FULL)
-            self._run_on_threads(shape, matrices, options, blocks, min(threads, tasks, len(blocks)))
+            self._run_on_threads(shape, matrices, options, blocks, threads, kind)
 
     def stacked_product(self, C: Array, A: Array, B: Array, accumulate: int, threads: int) -> None:
         """Compute C ← [C ⊕] A ⊗ B for stacks of matrices, no size 0; a compiled loop computes each thread's part."""
@@ -272,7 +277,9 @@ class Kernels:
 
         Several threads are used if the number of pairs pays for them.
         """
-        pieces = min(count, threads) if pairs >= self.speed.task_pairs else 1
+        pieces = 1
+        if pairs >= self.speed.task_pairs:
+            pieces = min(count, max(threads, min(self.speed.tasks * threads, pairs // self.speed.task_pairs)))
         run_on_ranges(function, count, -(-count // pieces), threads, reports=True)
 
     def witness_product(self, C: Array, W: Array, A: Array, B: Array, k0: int, threads: int) -> None:
@@ -320,14 +327,21 @@ class Kernels:
         return (product[None], places[None]) if by_row else (product[:, None], places[:, None])
 
     def _run_on_threads(
-        self, shape: _ShapeRecord, matrices: tuple[Array, ...], options: tuple[int, ...], blocks: Array, threads: int
+        self,
+        shape: _ShapeRecord,
+        matrices: tuple[Array, ...],
+        options: tuple[int, ...],
+        blocks: Array,
+        threads: int,
+        kind: Hashable,
     ) -> None:
+        threads = min(threads, len(blocks))
         workspaces = [self.workspace.take_piece(shape.workspace_bytes) for _ in range(threads)]
         job = _new_job(blocks, [piece.address for piece in workspaces])
         self._product_entry(*matrices, shape.address, *options, job.ctypes.data, 0)
         entries = int(((blocks[:, 1] - blocks[:, 0]) * (blocks[:, 3] - blocks[:, 2])).max())
         most = max(1, self.block_pairs // max(1, entries * matrices[1].shape[1]))
-        run_blocks(job, len(blocks), threads, min(most, MAX_BLOCKS), reports=True)
+        run_blocks(job, len(blocks), threads, kind, min(most, MAX_BLOCKS), reports=True)
         self.workspace.free_pieces.extend(workspaces)
 
     def product_blocks(
@@ -532,7 +546,7 @@ class Kernels:
         blocks = _row_blocks(C.shape[0], -(-C.shape[0] // min(MAX_BLOCKS, 8 * threads)))
         job, alive = self._new_rows_job(blocks, threads, C, A, B, A.shape[1])
         job[row_parallel.PIVOT] = -1
-        run_blocks(job, len(blocks), min(threads, len(blocks)))
+        run_blocks(job, len(blocks), min(threads, len(blocks)), (self, (C.size * A.shape[1]).bit_length()))
         del alive
 
     def _new_rows_job(self, blocks: Array, threads: int, C: Array, A: Array, B: Array, count: int) -> tuple[Array, Any]:
@@ -616,13 +630,13 @@ def _contiguous_rows(matrix: Array, threads: int) -> Iterator[Array]:
         yield matrix
         return
     row = -(-n * size // _ALIGNMENT) * _ALIGNMENT + _ALIGNMENT
-    piece, parts = _copies.take_piece(m * row), min(m, threads)
+    piece, parts = _copies.take_piece(m * row), min(m, _COPIES_PER_THREAD * threads)
     blocks = [(m * part // parts, m * (part + 1) // parts, 0, n) for part in range(parts)]
     job = _new_job(np.array(blocks, np.int64), [0] * parts)
     copy_tiles = macro_kernel.straighten_block(unsigned_type(size))
     address = compile_callback(f"straighten_block {size}", copy_tiles)
     job[:6] = address, piece.address, row, matrix.ctypes.data, *matrix.strides
-    run_blocks(job, parts, parts)
+    run_blocks(job, parts, min(parts, threads), ("copy of rows", matrix.nbytes.bit_length()))
     yield np.ndarray((m, n), matrix.dtype, piece.memory, piece.address - piece.memory.ctypes.data, (row, size))
     _copies.free_pieces.append(piece)
 
@@ -632,17 +646,17 @@ _copies = Workspace()
 
 def copy_matrix(source: Array, out: Array, threads: int) -> None:
     """Copy source to ``out``, of one shape and dtype, on all threads if the size pays for them."""
-    m, n = source.shape
+    (m, n), kind = source.shape, ("copy", out.nbytes.bit_length())
     contiguous = source.strides[1] == out.strides[1] == source.itemsize
-    if threads == 1 or not contiguous or out.nbytes < cpu_speed().copy_bytes:
+    if not contiguous or out.nbytes < cpu_speed().copy_bytes or helpful_threads(threads, kind) == 1:
         out[...] = source
         return
-    parts = min(m, threads)
+    parts = min(m, _COPIES_PER_THREAD * threads)
     blocks = [(m * part // parts, m * (part + 1) // parts, 0, n * source.itemsize) for part in range(parts)]
     job = _new_job(np.array(blocks, np.int64), [0] * parts)
     address = compile_callback("copy_block", macro_kernel.copy_block)
     job[:5] = address, out.ctypes.data, out.strides[0], source.ctypes.data, source.strides[0]
-    run_blocks(job, parts, parts)
+    run_blocks(job, parts, min(parts, threads), kind)
 
 
 _kernels: dict[tuple[int, Any, bool, bool, int], tuple[KernelPlan, Kernels]] = {}

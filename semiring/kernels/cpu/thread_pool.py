@@ -17,16 +17,19 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from queue import SimpleQueue
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import Any
 
 from semiring.progress import current_listener, in_parts, report_part
 
 TASK_SECONDS = 0.1  # the duration of a task that `run_on_ranges` aims at: Ctrl-C waits for one task of each thread
 _GROWTH = 16  # the most by which a task is longer than the task before
+_PAUSE = 30.0  # times the lost time, for which calls of a kind use no helpers
+_TOLERATED = 0.05  # of the time of a call: a smaller loss is within the error of its estimate
+_MOST_KINDS = 1024
 
 _thread = threading.local()  # its ``queue`` is the `_TaskQueue` whose tasks this helper thread runs
 
@@ -48,6 +51,31 @@ class _Call:
         self.is_done.set()
 
 
+class Regulator:
+    """Decides which calls use helper threads, by the time that calls of their kind lost with them.
+
+    A helper that shares its core with another program, or with another thread of this one, may lose it in the middle
+    of a task, for some milliseconds. The caller waits for the task. If that takes longer than the helper saves, calls
+    of this kind and size run alone for `_PAUSE` times the lost time. So they lose a thirtieth of their time.
+    """
+
+    def __init__(self) -> None:
+        self._alone_until: dict[Hashable, float] = {}
+
+    def allows(self, kind: Hashable) -> bool:
+        """Return whether calls of a kind use helpers now."""
+        until = self._alone_until.get(kind)
+        return until is None or perf_counter() >= until
+
+    def record(self, kind: Hashable, seconds: float, seconds_alone: float) -> None:
+        """Record how long a call took with helpers, and about how long it would have taken without them."""
+        lost = seconds - seconds_alone
+        if lost > _TOLERATED * seconds:
+            if len(self._alone_until) >= _MOST_KINDS:
+                self._alone_until.clear()
+            self._alone_until[kind] = perf_counter() + _PAUSE * lost
+
+
 class _TaskQueue:
     """The tasks of one call, which the caller and helper threads take one by one.
 
@@ -58,7 +86,8 @@ class _TaskQueue:
         self.function = function
         self.remaining = tasks  # next() on the iterator is atomic
         self.helpers, self.is_closed = 0, False
-        self.condition = threading.Condition()  # guards `helpers`, `is_closed` and `calls`
+        self.helper_seconds = 0.0  # of processor time
+        self.condition = threading.Condition()  # guards `helpers`, `helper_seconds`, `is_closed` and `calls`
         self.calls: deque[_Call] = deque()  # requested by helpers
         self.error: BaseException | None = None
 
@@ -97,11 +126,13 @@ class _TaskQueue:
                 return
             self.helpers += 1
         outer, _thread.queue = getattr(_thread, "queue", None), self
+        began = thread_time()
         try:
             self.work()
         finally:
             _thread.queue = outer
             with self.condition:
+                self.helper_seconds += thread_time() - began
                 self.helpers -= 1
                 self.condition.notify()
 
@@ -143,6 +174,7 @@ class _Pool:
         self.queue: SimpleQueue[_TaskQueue] = SimpleQueue()
         self.size = 0
         self.lock = threading.Lock()
+        self.regulator = Regulator()
 
     def grow(self, size: int) -> None:
         with self.lock:
@@ -154,19 +186,29 @@ class _Pool:
         while True:
             self.queue.get().help()
 
-    def run(self, function: Callable[..., None], tasks: Iterator[tuple[Any, ...]], helpers: int) -> None:
+    def run(
+        self, function: Callable[..., None], tasks: Iterator[tuple[Any, ...]], helpers: int, kind: Hashable
+    ) -> None:
+        if not self.regulator.allows(kind):
+            for task in tasks:
+                function(*task)
+            return
+        start = perf_counter()
         if self.size < helpers:
             self.grow(helpers)
         job = _TaskQueue(function, tasks)
         for _ in range(helpers):
             self.queue.put(job)
+        began = thread_time()
         try:
             job.work_as_caller()
         except BaseException as error:  # an exception of a task, or Ctrl-C
             job.error = error
+        own_seconds = thread_time() - began
         job.close()
         if job.error is not None:
             raise job.error
+        self.regulator.record(kind, perf_counter() - start, own_seconds + job.helper_seconds)
 
 
 _pool = _Pool()
@@ -205,7 +247,7 @@ def run_on_ranges(
         for start, stop in ranges:
             run_timed(start, stop)
     else:
-        _pool.run(run_timed, ranges, helpers)
+        _pool.run(run_timed, ranges, helpers, _kind(function, size))
 
 
 def run_tasks(
@@ -229,7 +271,12 @@ def run_tasks(
             ended.append(None)
             report_part(len(ended), len(tasks))
 
-    _pool.run(call, iter(tasks), min(threads, len(tasks)) - 1)
+    _pool.run(call, iter(tasks), min(threads, len(tasks)) - 1, _kind(function, len(tasks)))
+
+
+def _kind(function: Callable[..., Any], size: int) -> Hashable:
+    """Return what the `Regulator` distinguishes: the code that a call runs, and its size up to a factor of two."""
+    return getattr(function, "__code__", type(function)), size.bit_length()
 
 
 class _Ranges:

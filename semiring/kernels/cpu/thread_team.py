@@ -7,7 +7,7 @@ which thread computes a block.
 
 A *mailbox* is four cache lines. The first holds the word: generation, members, blocks, and the next block to take. The
 thread that changes it from ``next`` to ``next + 1`` has taken that block. The job stays unchanged until the block is
-finished.
+finished. The other lines hold the address of the job, how many blocks are finished, and how many the caller computed.
 
     job: 26 integers, first the address of the function that computes a block, as `macro_kernel.describe` writes them;
          4 integers for each block; and the address of a workspace for each member
@@ -18,7 +18,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
@@ -35,6 +35,7 @@ from semiring.kernels.cpu.codegen.memory_intrinsics import (
     fetch,
     pause,
 )
+from semiring.kernels.cpu.thread_pool import Regulator
 from semiring.kernels.machines import cpu_speed
 from semiring.progress import report_part
 
@@ -44,7 +45,7 @@ HEADER = 26
 MAX_BLOCKS = (1 << 16) - 1
 MAX_MEMBERS = (1 << 10) - 1
 _LINE = 64
-_JOB, _FINISHED = _LINE, 2 * _LINE  # offsets in the mailbox
+_JOB, _FINISHED, _OWN = _LINE, 2 * _LINE, 3 * _LINE  # offsets in the mailbox
 
 
 @inner
@@ -65,6 +66,8 @@ def take_blocks(mailbox: int, member: int, most: int) -> int:
         workspace = fetch(word, job + 8 * (HEADER + 4 * blocks + member))
         call3(fetch(word, job), (job, cut, workspace))
         atomic_add(1, mailbox + _FINISHED)
+        if member == 0:
+            atomic_add(1, mailbox + _OWN)
         most -= 1
 
 
@@ -92,6 +95,7 @@ def publish(mailbox: int, job: int, blocks: int, members: int) -> int:
     generation = (atomic_load(mailbox) >> 42) + 1
     atomic_store(job, mailbox + _JOB)
     atomic_store(0, mailbox + _FINISHED)
+    atomic_store(0, mailbox + _OWN)
     atomic_store(((generation & 0xFFFFF) << 42) | (members << 32) | (blocks << 16), mailbox)
     return int(generation & 0xFFFFF)
 
@@ -131,6 +135,7 @@ class _ThreadTeam:
         self.state_lock = threading.Lock()  # guards the fields below
         self.members = 1  # the caller is member 0
         self.sleepers: list[threading.Semaphore] = []  # a semaphore for each sleeping thread
+        self.regulator = Regulator()
         self.serve, self.publish, self.finish, self.cancel = map(compile_entry_point, (serve, publish, finish, cancel))
 
     def grow(self, members: int) -> None:
@@ -154,11 +159,12 @@ class _ThreadTeam:
         """Return the number of the job published last."""
         return _read_word(self.memory, self.mailbox) >> 42
 
-    def run(self, job: Array, blocks: int, members: int, most: int, reports: bool) -> None:
+    def run(self, job: Array, blocks: int, members: int, most: int, reports: bool, kind: Hashable) -> None:
         """Compute a job on ``members`` threads while ``job_lock`` is held.
 
         After the return or an exception no thread works on the job. An exception cancels the blocks that wait.
         """
+        start = time.perf_counter()
         if self.members < members:
             self.grow(members)
         before = self.generation()
@@ -168,18 +174,30 @@ class _ThreadTeam:
                 for bell in waiting:
                     bell.release()
                 self.publish(self.mailbox, job.ctypes.data, blocks, members)
-            self.wait(blocks, most, reports)
+            began = time.thread_time()
+            self.take(blocks, most, reports)
+            own_seconds = time.thread_time() - began
+            self.wait(blocks)
         # After Ctrl-C the other threads continue, and the caller may free the job and its matrices.
         except BaseException:
             if self.generation() != before:
                 self.wait(min(blocks, self.cancel(self.mailbox)))
             raise
+        own_blocks = max(1, _read_word(self.memory, self.mailbox + _OWN))
+        self.regulator.record(kind, time.perf_counter() - start, own_seconds * blocks / own_blocks)
 
-    def wait(self, blocks: int, most: int = MAX_BLOCKS, reports: bool = False) -> None:
-        """Compute blocks of the published job, ``most`` between two tests for Ctrl-C, until all are finished."""
-        while not self.finish(self.mailbox, blocks, most, cpu_speed().patience):
+    def take(self, blocks: int, most: int, reports: bool) -> None:
+        """Compute blocks of the published job, ``most`` between two tests for Ctrl-C, until all are taken."""
+        while not self.finish(self.mailbox, blocks, most, 0):
             if reports:
                 report_part(_read_word(self.memory, self.mailbox + _FINISHED), blocks)
+            word = _read_word(self.memory, self.mailbox)
+            if word & 0xFFFF >= (word >> 16) & 0xFFFF:
+                return
+
+    def wait(self, blocks: int) -> None:
+        """Compute blocks of the published job until all are finished."""
+        while not self.finish(self.mailbox, blocks, MAX_BLOCKS, cpu_speed().patience):
             time.sleep(0)  # another thread has a long block, or lost its core: yield this core to it
 
 
@@ -213,16 +231,27 @@ def _team_of_process() -> _ThreadTeam:
     return _team
 
 
-def run_blocks(job: Array, blocks: int, members: int, most: int = MAX_BLOCKS, *, reports: bool = False) -> None:
+def helpful_threads(threads: int, kind: Hashable) -> int:
+    """Return ``threads``, or 1 while jobs of a kind lose time with other threads (`Regulator`).
+
+    A caller that asks before it cuts a job can leave out what several threads need.
+    """
+    return threads if threads == 1 or _team is None or _team.regulator.allows(kind) else 1
+
+
+def run_blocks(
+    job: Array, blocks: int, members: int, kind: Hashable, most: int = MAX_BLOCKS, *, reports: bool = False
+) -> None:
     """Compute a job, an array of int64 as described above, on up to ``members`` threads.
 
     Between two tests for Ctrl-C, the caller computes at most ``most`` blocks. With ``reports`` it then reports the
-    blocks that are finished as progress.
+    blocks that are finished as progress. ``kind``: what the job computes, and the size of its work. The jobs of a kind
+    decide together whether other threads save time (`Regulator`).
     """
     team = _team_of_process()
-    if members > 1 and team.job_lock.acquire(blocking=False):
+    if members > 1 and team.regulator.allows(kind) and team.job_lock.acquire(blocking=False):
         try:
-            team.run(job, blocks, min(members, MAX_MEMBERS), most, reports)
+            team.run(job, blocks, min(members, MAX_MEMBERS), most, reports, kind)
         finally:
             team.job_lock.release()
     else:
