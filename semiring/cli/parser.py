@@ -265,7 +265,7 @@ def _add_closure(commands: argparse._SubParsersAction[Parser]) -> None:
         dest="explain",
         action="store_const",
         const="full",
-        help="print the rules that were tried, too, with the reasons",
+        help="print every algorithm that was asked, too, with its cost or the reason against it",
     )
     parser.add_argument(
         "--memory",

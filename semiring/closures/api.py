@@ -187,7 +187,7 @@ def closure(
         call continues it, with a bitwise identical result. After the end of the run the call returns at once. Without a
         journal, a matrix that is closed in place is lost if the run stops.
     structure : bool, str or iterable of str, default True
-        Whether the structure of the graph may reduce the work: True, False, or the names of rules. The rules are
+        Whether the structure of the graph may reduce the work: True, False, or the names of structures:
         ``"bottleneck"``, ``"hops"``, ``"reachability"``, ``"separators"``, ``"searches"``, ``"components"`` and
         ``"undirected"``. The page on structure has the idea and the rounding of each. ``explain`` prints the detected
         structure. It applies with ``method="auto"`` to 1,536 or more vertices, and hops of a sparse matrix to 256 or
@@ -205,7 +205,7 @@ def closure(
         The titles of the two columns in which a frame or a file lists the ends of edges.
     explain : bool or "full", default False
         Return ``(result, Explanation)``. An explanation prints the method, what was detected and used, and the
-        predicted cost. ``"full"`` also prints all rules, which its property ``rules`` holds.
+        predicted cost. ``"full"`` also prints all answers, which its property ``details`` holds.
 
     Returns
     -------
@@ -233,7 +233,7 @@ def closure(
     MethodError, ValueError
         For ``method_options`` of a method without options, and for another value of an option.
     UnknownNameError
-        For an unknown semiring, method, option of the method, or rule of ``structure``.
+        For an unknown semiring, method, option of the method, or structure.
     DeviceError
         If there is no such GPU, or if ``out`` is in another memory than A.
     TooLargeError
@@ -388,9 +388,9 @@ def _make_options(
 ) -> Options:
     """Return the validated options of a call; ``devices``: the GPUs that close it together, without its structure.
 
-    Raises `UnknownNameError` for a method, its options or a rule, and `DTypeError` for a dtype of the arithmetic.
+    Raises `UnknownNameError` for a method, its options or a structure, and `DTypeError` for a dtype of the arithmetic.
     """
-    allowed = select_rules(structure)
+    allowed = select_structures(structure)
     if not (type(method) is str and method == "auto") and not is_one_of(method, METHODS):
         raise UnknownNameError("closure method", method, METHODS, methods_by_device(METHODS))
     count = get_threads() if threads is None else check_threads(threads)
@@ -433,19 +433,21 @@ def _split_device(device: Any) -> tuple[Any, tuple[int, ...]]:
     return single_device(device), device_numbers(device)
 
 
-_ALL_RULES = frozenset(STRUCTURES)
+_ALL_STRUCTURES = frozenset(STRUCTURES)
 
 
-def select_rules(structure: bool | str | Iterable[str]) -> frozenset[str]:
-    """Return the names of the rules that ``structure=`` allows. Raises `UnknownNameError` for another name."""
+def select_structures(structure: bool | str | Iterable[str]) -> frozenset[str]:
+    """Return the names of the structures that ``structure=`` allows. Raises `UnknownNameError` for another name."""
     if isinstance(structure, bool):
-        return _ALL_RULES if structure else frozenset()
+        return _ALL_STRUCTURES if structure else frozenset()
     if not isinstance(structure, str | Iterable) or hasattr(structure, "dtype"):
-        raise TypeError(f"structure is {quote(structure)}: give True, False, or the names of some rules")
+        raise TypeError(
+            f"structure is {quote(structure)}: give True, False, or the names of structures, such as {STRUCTURES[0]!r}"
+        )
     names = [structure] if isinstance(structure, str) else list(structure)
     for name in names:
-        if not isinstance(name, str) or name not in _ALL_RULES:
-            raise UnknownNameError("rule that uses the structure", name, STRUCTURES)
+        if not isinstance(name, str) or name not in _ALL_STRUCTURES:
+            raise UnknownNameError("structure of the graph", name, STRUCTURES)
     return frozenset(names)
 
 

@@ -52,7 +52,7 @@ class Answer(NamedTuple):
 
 @dataclass
 class Explanation:
-    """The choice of a call and its reasons: a summary of at most eight lines, and in `rules` all answers.
+    """The choice of a call and its reasons: a summary of at most eight lines, and in `details` all answers.
 
     The parameters are also its attributes.
 
@@ -83,7 +83,7 @@ class Explanation:
     subject : str
         The first line, for a call that does not compute the closure of a whole matrix.
     full : bool
-        Whether ``str`` prints `rules` in place of the summary.
+        Whether ``str`` prints `details` in place of the summary.
     costs : dict of str to float
         The predicted pairs of the algorithms that apply, by name.
     """
@@ -189,7 +189,7 @@ class Explanation:
             self.set_method(name, backend, p.matrix.storage, facts.devices)
 
     @property
-    def rules(self) -> str:
+    def details(self) -> str:
         """The summary, and the answers of all front ends, encodings and algorithms: ✓ if it applies, · if not."""
         kinds = (("input", "input"), ("encoding", "encodings"), ("algorithm", "algorithms"), ("run", "runs"))
         lines = self._format_summary()
@@ -206,8 +206,8 @@ class Explanation:
 
     def __str__(self) -> str:
         if self.full:
-            return self.rules
-        more = advice("print(why.rules) lists all answers", "--explain-full lists all answers")
+            return self.details
+        more = advice("print(why.details) lists all answers", "--explain-full lists all answers")
         return "\n".join([*self._format_summary(), *([f"  more     {more}"] if self.answers else [])])
 
     def _format_summary(self) -> list[str]:

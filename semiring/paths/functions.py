@@ -178,7 +178,7 @@ def best_paths(
     structure : bool, str or iterable of str, default True
         Whether the structure of the graph may reduce the work, as in `semiring.closure`.
     explain : bool or "full", default False
-        Return (paths, explanation), as `semiring.closure` does. ``"full"`` prints the rules, too.
+        Return (paths, explanation), as `semiring.closure` does. ``"full"`` prints all answers, too.
 
     Returns
     -------

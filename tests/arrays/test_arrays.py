@@ -109,7 +109,7 @@ def test_closures_of_floats_of_sixteen_bytes(monkeypatch):
         np.testing.assert_array_equal(sr.closure(weights.astype(np.longdouble)), sr.closure(weights))
     monkeypatch.setattr(sys.modules["semiring.closures.problem"], "LEAST", 2)  # as if they were many
     _, why = sr.closure(np.abs(apart).astype(np.longdouble), explain=True)
-    assert "floats of 16 bytes" in why.rules
+    assert "floats of 16 bytes" in why.details
 
 
 @pytest.mark.parametrize("n", [2, 200])

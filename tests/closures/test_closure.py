@@ -613,10 +613,10 @@ def test_explanation(rng):
     assert len(text.splitlines()) <= 8
     assert "pairs of ⊗ and ⊕ predicted" in text
     assert "no weight below 0" in text
-    assert "why.rules" in text
-    assert "too few vertices: the structure of the graph is not analysed" in explanation.rules
+    assert "why.details" in text
+    assert "too few vertices: the structure of the graph is not analysed" in explanation.details
     _, full = closure(np.ones((4, 4)), explain="full")
-    assert str(full) == full.rules
+    assert str(full) == full.details
     names = {answer.name for answer in full.answers}
     assert {"johnson", "supernodal", "components", "dense", "potentials"} <= names
     assert full.answers[-1].name == "rkleene"

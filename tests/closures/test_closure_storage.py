@@ -228,7 +228,7 @@ def test_the_way_of_a_sparse_graph_does_not_depend_on_threads():
 def test_explains_the_choice_for_sparse_input(rng):
     _, explanation = closure(sparse_matrix(rng, 100, 1, 9), explain=True)
     assert explanation.method != "johnson"
-    assert "johnson" in explanation.rules
+    assert "johnson" in explanation.details
 
 
 def test_a_nan_of_a_sparse_matrix_is_refused_as_that_of_the_dense_one():

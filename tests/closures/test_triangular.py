@@ -173,5 +173,5 @@ def test_a_gpu_looks_for_the_order_when_it_closes(reflexive, narrow, monkeypatch
             assert again == closed
     monkeypatch.setattr(triangular, "_SWEEPS", 0)
     closed, why = sr.closure(pack(ring).to_device(), "boolean", explain=True)
-    assert "no order of the vertices reduces the work" in why.rules
+    assert "no order of the vertices reduces the work" in why.details
     assert closed.count() == n * n
