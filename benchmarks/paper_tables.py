@@ -13,14 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks import paper_numbers as then
 from benchmarks.paper_numbers import Numbers
-from benchmarks.tables import Origin, Table, read, three_digits
+from benchmarks.tables import Origin, Table, three_digits
 from semiring.algorithms.dense import DENSE_METHODS, PaperMethod
 from semiring.algorithms.schedule import schedule_for
 from semiring.distributed.cost_model import row_broadcast_bytes
@@ -510,12 +509,11 @@ TABLES: Mapping[str, Callable[[Measured], Table]] = {
 OF_THE_HOST = ("buluc-host", "buluc-launches", "bertoldi-ranks", "bertoldi-bytes", "bertoldi-threads")
 
 
-def tables_of(path: Path) -> dict[str, Table]:
-    """Return the tables that the measurements of a file make, each with the place and date of its measurements.
+def tables_of(m: Measured) -> dict[str, Table]:
+    """Return the tables that measurements make, each with their place and date.
 
     Ratios of a GPU to a host need both on one machine: measurements of another host enter no table of the GPU.
     """
-    m = measured_in(read(path) if path.exists() else {})
     if m.gpu.origin and m.host.origin and _processor(m.gpu.origin) != _processor(m.host.origin):
         alone = Measured(Part({}), m.gpu)
     else:

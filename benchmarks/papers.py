@@ -56,6 +56,7 @@ from benchmarks.paper_tables import (
     THREADS,
     Key,
     call,
+    measured_in,
     tables_of,
 )
 from benchmarks.tables import read
@@ -136,6 +137,14 @@ class Notebook:
             print(f"{missing} measurements are missing: repeat the command to continue", file=sys.stderr)
         if failed:
             print("These measurements failed, and have no value:", *failed, sep="\n", file=sys.stderr)
+
+    def print_tables(self, names: Iterable[str]) -> None:
+        """Print tables of the page by the measurements of this run and of the file."""
+        file = self.options.save
+        self.options.measured |= (read(file) if file is not None and file.exists() else {}) | {self.name: self.table()}
+        tables = tables_of(measured_in(self.options.measured))
+        for name in names:
+            print(tables[name], flush=True)
 
 
 def _sizes(options: argparse.Namespace, sizes: Iterable[int]) -> list[int]:
@@ -332,7 +341,7 @@ def host(options: argparse.Namespace) -> Table:
     """Measure the host: three loops, the recursion, rows by threads and by ranks."""
     notebook = Notebook("host", options)
     notebook.measure(_host_jobs(options))
-    _print_tables(options, paper_tables.OF_THE_HOST)
+    notebook.print_tables(paper_tables.OF_THE_HOST)
     return notebook.table()
 
 
@@ -341,16 +350,8 @@ def gpu_(options: argparse.Namespace) -> Table:
     _needs_gpu()
     notebook = Notebook("gpu", options)
     notebook.measure(_gpu_jobs(options))
-    _print_tables(options, [name for name in paper_tables.TABLES if name not in paper_tables.OF_THE_HOST])
+    notebook.print_tables([name for name in paper_tables.TABLES if name not in paper_tables.OF_THE_HOST])
     return notebook.table()
-
-
-def _print_tables(options: argparse.Namespace, names: Sequence[str]) -> None:
-    """Print tables of the page, if the measurements are kept in a file."""
-    if options.save is not None and options.save.exists():
-        tables = tables_of(options.save)
-        for name in names:
-            print(tables[name], flush=True)
 
 
 #: The tables of measurements, which make those of the page.
@@ -362,7 +363,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
 
     def configure(parser: argparse.ArgumentParser) -> None:
-        parser.set_defaults(words=words)
+        parser.set_defaults(words=words, measured={})
         parser.add_argument("--sizes", type=int, nargs="+", help="vertices, in place of each paper's")
         parser.add_argument("--limit", type=float, default=3600.0, help="seconds for each of host and gpu (3600)")
         parser.add_argument("--counted", type=float, default=1.0, help="seconds over which energy is counted (1)")

@@ -184,7 +184,7 @@ def duration(ms: float) -> str:
 
 def of_papers(name: str) -> Table:
     """Return a table that is computed from the measurements of ``docs/data/papers.csv``."""
-    return paper_tables.tables_of(DATA / "papers.csv")[name]
+    return paper_tables.tables_of(paper_tables.measured_in(read(DATA / "papers.csv")))[name]
 
 
 #: Tables that are computed from those of ``docs/data``.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from ast import literal_eval
 
 import pytest
 import table_checks
@@ -10,6 +11,7 @@ import table_checks
 from benchmarks import paper_tables, papers
 from benchmarks.paper_tables import ALL_CORES, FAIR, ONE_CORE, SERIAL, Measured, Part, call
 from benchmarks.tables import read, three_digits
+from semiring.algorithms.methods import check_method_options
 from tools.pages import DATA, PAGES, rows_of, table_of, with_tables
 
 #: Each table of a paper as it is printed: its place, the table here, the columns here, and the rows as the paper has
@@ -315,3 +317,8 @@ def test_the_tables_of_the_page_are_of_one_file():
     for table in read(DATA / "papers.csv").values():
         assert table.origin is not None
         table_checks.check("papers", table)
+        assert table.origin.date in text
+        assert f"`{table.origin.command.split(' --commit')[0]}`" in text
+        for what, *_ in table.rows:
+            for name, options in re.findall(r"^(\w+) (\{.*\})", what):  # edges, threads or ranks may follow
+                assert check_method_options(name, literal_eval(options))

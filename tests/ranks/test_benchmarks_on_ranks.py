@@ -72,7 +72,7 @@ def test_ranks_of_a_paper_are_measured(tmp_path, started_from_here):
     file = tmp_path / "tables.csv"
     done = subprocess.run([sys.executable, *command, "--save", str(file)], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    found = paper_tables.tables_of(file)
+    found = paper_tables.tables_of(paper_tables.measured_in(read(file)))
     assert [row[-1] for row in found["bertoldi-bytes"].rows[:2]] == ["—", "100 %"]
     ranks = [dict(zip(found["bertoldi-ranks"].columns, row, strict=True)) for row in found["bertoldi-ranks"].rows]
     assert [row["all pivots, s"][0] == "~" for row in ranks if row["all pivots, s"] != "—"] == [True] * 2 + [False] * 2
