@@ -497,7 +497,8 @@ def as_integers(values: Array) -> Array | None:
 
 def _split_components(edges: Array, threads: int) -> list[tuple[int, int]]:
     """Return ranges of components with about equal numbers of edges, of which ``edges`` are the sums."""
-    ends = np.searchsorted(edges, np.linspace(0, edges[-1], threads + 1)[1:] - edges[-1] // (4 * threads)).clip(1)
+    parts = min(threads, max(1, len(edges) - 1))
+    ends = np.searchsorted(edges, np.linspace(0, edges[-1], parts + 1)[1:] - edges[-1] // (4 * parts)).clip(1)
     ends[-1] = len(edges) - 1
     return [(int(a), int(b)) for a, b in itertools.pairwise([0, *np.unique(ends)])]
 

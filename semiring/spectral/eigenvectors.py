@@ -245,7 +245,8 @@ def _search_paths(found: LeastRatios, vertices: Array, threads: int | None) -> A
     m = pattern.indices.size
     starts, width = elimination_trees.column_starts(n, pattern.indices), elimination_trees.strip_width(n, m)
     tails, reduced = np.empty(m, np.int32), np.empty(m, weights.dtype)
-    bounds = width * np.linspace(0, -(-n // width), count + 1).astype(np.int64)
+    strips = -(-n // width)
+    bounds = width * np.linspace(0, strips, min(count, strips) + 1).astype(np.int64)
     tasks = [(int(a), min(n, int(b))) for a, b in itertools.pairwise(bounds) if a < b]
     run_tasks(lambda a, b: reduce_costs(a, b, width, *costs, starts, tails, reduced), tasks, count)
     plan = make_plan(min_plus, weights.dtype, nonnegative=True, threads=count)

@@ -1122,7 +1122,7 @@ def test_advice_about_dtypes_and_methods_names_options_of_the_command(run, towns
     assert re.search(r"not defined on uint8.*float32, .*--dtype.*int16", message)
     assert not re.search(r"astype|dtypes=|\bA\b", message)
     message = failure(run, "closure", "towns.csv", "-s", "max_min", "--method", "johnson")
-    assert re.search(r"needs weights of min_plus or max_plus.*--method auto, rkleene, .*squaring", message)
+    assert re.search(r"closes min_plus and max_plus in .*For max_min .*--method auto, .*squaring", message)
     assert "squaring" not in failure(run, "closure", "towns.csv", "-s", "plus_times", "--method", "johnson")
 
 
