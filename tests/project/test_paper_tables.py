@@ -289,8 +289,8 @@ def test_sentences_have_the_numbers_of_the_measurements():
         f"no more launches than the recursion: {times('buluc-launches', 'katz_kider', 8192)} against "
         f"{times('buluc-launches', 'rkleene_plain', 8192)} at 8,192 vertices.",
         f"A joule makes {three_digits(joules)} times as many pairs as then at 4,096 vertices.",
-        f"Algorithm 2 reaches {cell('bertoldi-ranks', 'efficiency', how='rows', ranks=8)} of the efficiency of one "
-        "rank with eight ranks, where the paper has "
+        f"The efficiency of algorithm 2 is {cell('bertoldi-ranks', 'efficiency', how='rows', ranks=8)} with eight "
+        "ranks, where the paper has "
         f"{cell('bertoldi-ranks', 'efficiency, then', how='rows', ranks=8)}, and "
         f"{cell('bertoldi-ranks', 'efficiency', how='rows', ranks=4)} with four.",
         f"each rank receives {min(bytes_)} to {max(bytes_)} MiB, and the ranks waited for {min(waits)} to "
