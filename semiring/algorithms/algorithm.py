@@ -55,6 +55,7 @@ class Circumstances(NamedTuple):
     storage: Literal["elements", "bits", "sparse"]
     on_device: bool  # whether the entries are in the memory of a GPU
     several: bool  # whether several GPUs compute together
+    in_pieces: bool  # whether the matrix is closed by strips of a file, or by tiles of ranks
     is_part: bool  # whether the matrix is a part of another problem
     is_small: bool  # whether one compiled loop may close a matrix of this size
     is_large: bool  # whether the structure of a matrix of this size is analysed
@@ -157,7 +158,7 @@ class Algorithm:
             return "the operand is a stack" if c.axes > 2 else "the operand is one matrix"
         if c.is_part and not self.closes_parts:
             return "the matrix is a part of another one"
-        if c.method not in (AUTO, self.name) and not self.divides:
+        if c.method not in (AUTO, self.name) and (not self.divides or c.in_pieces):
             return "another method was named"
         if c.storage not in self.forms:
             return "truth values are packed" if c.storage == "bits" else "only of stored edges"

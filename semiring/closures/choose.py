@@ -19,6 +19,7 @@ from semiring.algorithms.algorithm import AUTO, Algorithm, Circumstances, Method
 from semiring.algorithms.dense import Dense, dense_method_of
 from semiring.algorithms.methods import candidates_in_order, check_method, matrix_methods, method_named, methods_for
 from semiring.algorithms.schedule import BLOCKED
+from semiring.arrays.memory import format_bytes
 from semiring.arrays.zero_conventions import warn_of_other_zeros, warn_of_other_zeros_on_device
 from semiring.closures.encodings import ENCODINGS, half_precision
 from semiring.closures.explain import Answer
@@ -29,7 +30,7 @@ from semiring.kernels import backend_for
 from semiring.logs import DEBUG, log_choice, logger
 from semiring.registrations import register_callback
 
-__all__ = ["Choice", "cheapest", "choose", "choose_with_warnings", "encode", "reason_against"]
+__all__ = ["Choice", "cheapest", "choose", "choose_with_warnings", "encode", "reason_against", "whole_matrix_error"]
 
 _NOT_ASKED = "not asked, because its least cost is higher"
 
@@ -162,7 +163,7 @@ def _late_reason(a: Algorithm, p: Problem) -> str | None:
     """Return why an algorithm that would be chosen does not close a problem after all."""
     if not (a.is_encoded and p.is_shifted) or a.divides:
         return a.late_reason(p)
-    if not p.facts.is_strongly_connected:
+    if p.facts.strips is None and not p.facts.is_strongly_connected:  # pieces are read under potentials of all
         return "each strong component needs potentials of its own"
     return "the weights need exact potentials" if p.facts.needs_exact_potentials else a.late_reason(p)
 
@@ -223,6 +224,8 @@ def _choose_instead(p: Problem, origin: Problem, answers: list[Answer]) -> Choic
     name = p.options.method
     method, facts = method_named(name), p.facts
     why = next((answer.why for answer in answers if answer.name == name), "it closes no matrix of this form")
+    if facts.strips is not None:
+        raise whole_matrix_error(facts, why)
     fallback = method.fallbacks.get(why)
     if fallback is None:
         raise AlgebraError(
@@ -233,6 +236,15 @@ def _choose_instead(p: Problem, origin: Problem, answers: list[Answer]) -> Choic
     operand = facts.A if facts.storage == "sparse" else facts.operand
     options = facts.options._replace(method=fallback, method_options=())
     return replace(choose(p.with_facts(facts.of(operand, options))), origin=origin)
+
+
+def whole_matrix_error(facts: Facts, why: str) -> AlgebraError:
+    """Return the error for a matrix in pieces that only an algorithm for a whole matrix closes, with the reason."""
+    strips: Any = facts.strips
+    return AlgebraError(
+        f"{why}: that needs the whole matrix in memory, and this matrix is closed by {strips.piece_name} of it; read "
+        f"it and close it in memory, which takes {format_bytes(facts.operand.nbytes)} at least"
+    )
 
 
 # ----------------------------------------------------------------------------------------------------------- warnings

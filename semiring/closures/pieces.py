@@ -6,17 +6,15 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from semiring.algorithms.methods import check_method, method_named
-from semiring.closures.choose import Choice, encode
-from semiring.closures.encodings import half_precision, is_near_no_path, wider_integers
-from semiring.closures.explain import Answer
+from semiring.closures.choose import whole_matrix_error
+from semiring.closures.encodings import is_near_no_path, wider_integers
 from semiring.closures.matrix import EncodedMatrix
-from semiring.closures.problem import Facts, Problem
+from semiring.closures.problem import Problem
 from semiring.closures.run import Kernels
 from semiring.errors import AlgebraError
 from semiring.kernels.engine import Engine
 from semiring.namespaces import Array
 from semiring.out_of_core.last_round import LastRound
-from semiring.out_of_core.strip_layout import format_bytes
 
 __all__ = ["PieceWork", "Pieces", "plan_pieces"]
 
@@ -81,35 +79,22 @@ class Pieces(NamedTuple):
 def plan_pieces(p: Problem, *, last_round: bool = False) -> PieceWork:
     """Return a problem in pieces as it is encoded; ``last_round``: whether a round may follow the last pivot.
 
-    Raises `AlgebraError` if an encoding needs the whole matrix, or a wider dtype.
+    Raises the errors of `choose`, and `AlgebraError` if an encoding needs the whole matrix, or a wider dtype.
     """
-    facts, strips, ending = p.facts, p.facts.strips, None
-    answers: list[Answer] = []
+    facts, choice, ending = p.facts, p.choose(), None
+    q, strips = choice.problem, facts.strips
     assert strips is not None
-    half_precision(p)  # raises if pieces cannot hold float32
-    if facts.may_scan and facts.storage == "elements":
-        _ = facts.signs  # raises `DomainError`
-    q = encode(p, answers)
-    if q.is_shifted and facts.needs_exact_potentials:
-        _refuse(facts, "weights of very different size in one strong component: closed with exact potentials")
     if p.plus and not p.semiring.idempotent:
-        _refuse(facts, f"⊕ of {p.semiring.name} is not idempotent: A⁺ = A ⊗ A*, and A is kept until then")
+        raise whole_matrix_error(
+            facts, f"⊕ of {p.semiring.name} is not idempotent: A⁺ = A ⊗ A*, and A is kept until then"
+        )
     if q.dtype != facts.dtype:
         raise AlgebraError(f"{strips.piece_name} of {facts.dtype} cannot hold {q.dtype}: close the matrix in memory")
     matrix = q.bound_matrix
     if p.plus:
         if not last_round:
-            _refuse(facts, "A⁺ differs from A* on the diagonal alone")
+            raise whole_matrix_error(facts, "A⁺ differs from A* on the diagonal alone")
         ending = LastRound(matrix.diagonal(facts.A))
-    work = PieceWork(q, matrix, ending)
     if p.explanation is not None:
-        p.explanation.add_choice(Choice(method_named(p.options.method), q, p, tuple(answers)))
-    return work
-
-
-def _refuse(facts: Facts, why: str) -> None:
-    strips: Any = facts.strips
-    raise AlgebraError(
-        f"{why}: that needs the whole matrix in memory, and this matrix is closed by {strips.piece_name} of them; read "
-        f"it and close it in memory, which takes {format_bytes(facts.operand.nbytes)} at least"
-    )
+        p.explanation.add_choice(choice)
+    return PieceWork(q, matrix, ending)

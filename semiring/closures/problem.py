@@ -690,6 +690,7 @@ class Problem:
             storage=facts.storage,
             on_device=facts.on_device,
             several=bool(facts.devices),
+            in_pieces=facts.strips is not None,
             is_part=facts.is_part,
             is_small=facts.n <= SMALL,
             is_large=is_large,
