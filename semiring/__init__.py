@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         transitive_reduction,
         widest_paths,
     )
+    from semiring.precompilation import precompile
     from semiring.profiling import profile
     from semiring.sparse.factorization import factor
     from semiring.sparse.least_solution import fixed_point
@@ -86,6 +87,7 @@ _NAMES_BY_MODULE = {
         *("Paths", "best_paths", "longest_paths", "most_reliable_paths", "shortest_paths", "transitive_closure"),
         *("transitive_reduction", "widest_paths"),
     ),
+    "semiring.precompilation": ("precompile",),
     "semiring.profiling": ("profile",),
     "semiring.sparse.factorization": ("factor",),
     "semiring.sparse.least_solution": ("fixed_point",),
@@ -178,6 +180,7 @@ __all__ = [
     "pack",
     "plus_times",
     "power",
+    "precompile",
     "profile",
     "read",
     "reduce",

@@ -40,6 +40,7 @@ COMMANDS = {
     "this machine": (
         ("info", "print versions, devices and caches", "semiring info --json"),
         ("tune", "measure the fastest settings", "semiring tune --dry-run"),
+        ("precompile", "compile kernels before they are needed", "semiring precompile max_min --dtype float32"),
     ),
 }
 _LINES = {name: (line, example) for group in COMMANDS.values() for name, line, example in group}
@@ -49,7 +50,7 @@ def _format_overview() -> str:
     """Return the list of the commands for ``semiring --help``."""
     lines = ["Closures and best paths of networks over any semiring."]
     for group, commands in COMMANDS.items():
-        lines += ["", f"{group}:", *(f"  {name:<8} {line:<35} {example}" for name, line, example in commands)]
+        lines += ["", f"{group}:", *(f"  {name:<10} {line:<38} {example}" for name, line, example in commands)]
     return "\n".join([*lines, "", "semiring COMMAND --help lists the options of a command."])
 
 
@@ -158,6 +159,7 @@ def build_parser() -> Parser:
     _add_check(commands)
     _add_info(commands)
     _add_tune(commands)
+    _add_precompile(commands)
     for command in commands.choices.values():
         command.set_defaults(command=command)
         if "--device" not in command._option_string_actions:
@@ -314,6 +316,21 @@ def _add_tune(commands: argparse._SubParsersAction[Parser]) -> None:
     parser.add_argument("--threads", type=_parse_count, metavar="N", help="how many threads (default: all cores)")
     parser.add_argument("--dry-run", action="store_true", help="print the measurements, and store nothing")
     parser.set_defaults(run=_runner("tune"))
+
+
+def _add_precompile(commands: argparse._SubParsersAction[Parser]) -> None:
+    parser = commands.add_parser(
+        "precompile",
+        description="Compile the kernels of semirings for this processor, and store them in the cache folder "
+        "(SEMIRING_CACHE_DIR), so that later processes need no compiler.",
+        epilog=f"example: {_LINES['precompile'][1]}",
+        allow_abbrev=False,
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"default min_plus; {_NAMES}")
+    _add_definition(parser)
+    parser.add_argument("--dtype", nargs="+", choices=DTYPES, default=["float64"], help="default float64")
+    parser.add_argument("--calls", nargs="+", metavar="WHAT", default=[], help="products, closures, paths, sparse")
+    parser.set_defaults(run=_runner("precompile"))
 
 
 def _add_input(parser: argparse.ArgumentParser) -> None:

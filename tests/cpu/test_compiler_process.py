@@ -11,6 +11,7 @@ import pytest
 import tiers
 
 import semiring as sr
+from semiring.cli import main
 from semiring.kernels import code_store
 from semiring.kernels.cpu import (  # with Numba loaded, loading takes no time
     compiler_process,
@@ -166,32 +167,62 @@ print(0 if process is None else process.pid, "numba" in sys.modules, process is 
         os.kill(int(pid), 9)
 
 
+def test_what_cannot_be_compiled_is_refused(monkeypatch, capsys):
+    for error, semiring, options in (
+        (sr.errors.UnknownNameError, "minplus", {}),
+        (sr.errors.UnknownNameError, "min_plus", {"calls": "einsum"}),
+        (sr.errors.DTypeError, "boolean", {"dtype": "float64"}),
+    ):
+        with pytest.raises(error):
+            sr.precompile(semiring, **options)
+    monkeypatch.setenv("SEMIRING_CACHE_DIR", "")
+    assert main(["precompile", "min_plus"]) == 2
+    assert "set SEMIRING_CACHE_DIR to another folder" in capsys.readouterr().err
+
+
 @pytest.mark.full
 @pytest.mark.parametrize(
-    ("name", "dtype", "storage"),
-    tiers.full(lambda name, *_: name == "min_plus", [("min_plus", "float64", "elements"), ("boolean", "bool", "bits")]),
+    ("name", "dtype", "by"),
+    tiers.full(
+        lambda name, dtype, by: by == "process",
+        [
+            ("min_plus", "float64", "process"),
+            ("boolean", "bool", "process"),
+            ("min_plus", "float64", "command"),
+            ("boolean", "bool", "command"),
+            ("log_plus", "float32", "command"),
+        ],
+    ),
 )
-def test_the_process_compiles_all_that_later_calls_need(tmp_path, monkeypatch, name, dtype, storage):
-    """After its end a process that must compile at once compiles nothing."""
+def test_later_processes_compile_nothing(tmp_path, monkeypatch, name, dtype, by):
+    """What the process beside a caller compiles, and what is compiled on request, is all that calls need."""
     environment = {**os.environ, "SEMIRING_CACHE_DIR": str(tmp_path / "cache"), "SEMIRING_NUMPY_SECONDS": "0"}
     for key in ("SEMIRING_CACHE_DIR", "SEMIRING_NUMPY_SECONDS"):
         monkeypatch.setenv(key, environment[key])
+    storage = "bits" if dtype == "bool" else "elements"
     plan = make_plan(sr.as_semiring(name), dtype, nonnegative=storage == "elements", storage=storage)
-    groups = ("product", "closure") if storage == "bits" else ("product", "closure", "witness", "predecessors")
-    for group in groups:
-        process = compiler_process._start(plan, group)
-        assert process.wait() == 0
+    groups = (PRODUCT, "closure") if dtype == "bool" else (PRODUCT, "closure", "witness", "predecessors")
+    if by == "command":
+        command = [sys.executable, "-m", "semiring", "precompile", name, "--dtype", dtype]
+        subprocess.run(command, check=True, env=environment, capture_output=True)
+    for group in groups if by == "process" else ():
+        assert compiler_process._start(plan, group).wait() == 0
         compiler_process._requests.polled.clear()
         assert compiler_process.is_ready(plan, group)
     program = f"""
 import logging, numpy as np, semiring as sr
 logging.basicConfig(level=logging.INFO)
-rng = np.random.default_rng(0)
+rng, s = np.random.default_rng(0), sr.as_semiring({name!r})
 for n in (50, 400):
-    A = rng.random((n, n)) < 0.1 if {dtype!r} == "bool" else rng.random((n, n))
-    sr.matmul(A, A, {name!r}), sr.matmul(A, A.T, {name!r}), sr.closure(A, {name!r}), sr.matmul(A[0], A, {name!r})
-    if {dtype!r} != "bool":
-        sr.matmul(A, A, {name!r}, return_witness=True), sr.shortest_paths(A)
+    A = (rng.random((n, n)) < 0.1) if {dtype!r} == "bool" else rng.random((n, n)).astype({dtype!r})
+    A = A - 2000 if {name!r} == "log_plus" else A
+    sr.closure(A, s)
+    if {by!r} == "command" or {dtype!r} != "bool":
+        sr.matmul(A, A, s), sr.matmul(A, A.T, s), sr.matmul(A[0], A, s), sr.matmul(A, A[0], s)
+    if s.selective and {dtype!r} != "bool":
+        sr.matmul(A, A, s, return_witness=True), sr.best_paths(A, s)
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, check=True, env=environment
+    )
     assert done.stderr == ""

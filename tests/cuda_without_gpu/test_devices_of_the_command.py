@@ -112,7 +112,7 @@ def test_a_file_that_several_gpus_do_not_close(device, tmp_path, monkeypatch, rn
         sr.closure("A.npy", out="D.npy", journal="J", device=("cuda:0", "cuda:1"))
 
 
-@pytest.mark.parametrize("command", ["check", "info", "tune"])
+@pytest.mark.parametrize("command", ["check", "info", "precompile", "tune"])
 def test_commands_without_a_device(command, capsys):
     assert main([command, "--device", "cuda"]) == 2
     assert "it is an option of paths and closure, and this command needs no GPU" in capsys.readouterr().err

@@ -600,7 +600,7 @@ def test_the_page_of_the_command_lists_the_keys_of_json(run, command):
 
 def test_every_command_has_json():
     commands = build_parser()._subparsers._group_actions[0].choices
-    assert len(commands) == 5
+    assert len(commands) == 6
     assert all("--json" in command.format_help() for command in commands.values())
 
 
@@ -960,8 +960,8 @@ def test_the_examples_of_the_help_run(run, tmp_path, monkeypatch):
     for example in dict.fromkeys(examples):
         if "--as asm" in example:
             pytest.importorskip("llvmlite")
-        if "tune" in example:  # takes a minute
-            assert build_parser().read(shlex.split(example)[1:]).dry_run
+        if "tune" in example or "precompile" in example:  # takes a minute
+            assert build_parser().read(shlex.split(example)[1:]).command.prog.split()[1] in example
             continue
         code, out, err = run(*shlex.split(example)[1:])
         assert (code, err) == (0, ""), example

@@ -58,8 +58,8 @@ BITS = np.array([[False, True], [False, False]])
 PUBLIC = """
 CATALOGUE METHODS BitMatrix Network Paths Semiring add as_network as_semiring best_paths closure condensation
 einsum einsum_path factor fixed_point get_threads identity longest_paths matmul most_reliable_paths multi_dot multiply
-pack power profile read reduce scan set_threads shortest_paths threads transitive_closure transitive_reduction
-widest_paths write zeros
+pack power precompile profile read reduce scan set_threads shortest_paths threads transitive_closure
+transitive_reduction widest_paths write zeros
 """
 
 
@@ -98,7 +98,7 @@ COMPUTING = {
 NOT_COMPUTING = """
 CATALOGUE METHODS BitMatrix Network Paths Semiring as_network as_semiring
 einsum_path get_threads identity pack
-profile read set_threads threads write zeros
+precompile profile read set_threads threads write zeros
 """
 
 

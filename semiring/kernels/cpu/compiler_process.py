@@ -159,16 +159,20 @@ def main(request: bytes) -> None:
     if hasattr(os, "nice"):
         os.nice(12)  # a busy core gives the process 6 % of its time
     plan, group = pickle.loads(request)
-    key = _key(plan, group)
     try:
         compile_group(plan, group)
-        code_store.save(_version(), key, True)
+        mark_ready(plan, group)
     finally:
-        code_store.release(_version(), key)
+        code_store.release(_version(), _key(plan, group))
+
+
+def mark_ready(plan: KernelPlan, group: str) -> None:
+    """Store the marker of a group that is compiled."""
+    code_store.save(_version(), _key(plan, group), True)
 
 
 def compile_group(plan: KernelPlan, group: str) -> None:
-    """Compile a group of kernels of a plan by calls on small operands. SEMIRING_NUMPY_SECONDS must be 0."""
+    """Compile a group of kernels of a plan by calls on small operands, none of which NumPy may compute."""
     from semiring.kernels import get_backend
 
     backend: Any = get_backend("cpu")

@@ -21,7 +21,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
 
 import numpy as np
 
@@ -63,6 +66,24 @@ def _given_seconds() -> float | None:
             "set it to 0 to compile every kernel at its first call, or remove it"
         )
     return seconds
+
+
+#: The plans and the groups that a `compile_at_once` block compiles, by their keys; None outside of a block.
+_compiling: ContextVar[dict[tuple[int, str], tuple[KernelPlan, str]] | None] = ContextVar("compiling", default=None)
+
+
+@contextmanager
+def compile_at_once() -> Iterator[None]:
+    """Compile the kernels of all calls in a block in the caller, and at its end the rest of their groups."""
+    compiling: dict[tuple[int, str], tuple[KernelPlan, str]] = {}
+    token = _compiling.set(compiling)
+    try:
+        yield
+        for plan, group in [*compiling.values()]:
+            compiler_process.compile_group(replace(plan, threads=2), group)
+            compiler_process.mark_ready(plan, group)
+    finally:
+        _compiling.reset(token)
 
 
 class FirstCalls:
@@ -139,6 +160,10 @@ class FirstCalls:
     def _is_left(self, group: str, seconds: float, *operands: Array) -> bool:
         """Return whether NumPy computes a call of a group, which takes about that long."""
         if group not in self.pending:
+            return False
+        compiling = _compiling.get()
+        if compiling is not None:
+            compiling[id(self), group] = self._plan, group
             return False
         if self._may_have_negative_zeros and any((np.signbit(A) & (A == 0)).any() for A in operands):
             return False
