@@ -33,6 +33,7 @@ from semiring.arrays.operands import (
     run_on_operand_device,
     store,
 )
+from semiring.arrays.tensors import is_sparse_tensor
 from semiring.errors import DeviceError, DTypeError, ShapeError
 from semiring.linalg import packed
 from semiring.linalg.dispatch import (
@@ -183,7 +184,7 @@ def gemm(
         left, right = (_transposed(x) if flip else x for x, flip in zip((A, B), flips, strict=True))
         result = _sparse_gemm(semiring, left, right, C, alpha, beta, masking, out, check, threads, device)
         if has_sparse(result) and has_sparse(A):  # a transpose has another format than its matrix
-            return result.asformat(A.format if A.format in ("csr", "csc", "coo") else "csr")
+            return _in_format_of(result, A)
         return result
     arrays, first, second = _gather_operands(semiring, alpha, beta, read, device, check)
     for name, array in arrays.items():
@@ -488,8 +489,17 @@ def dot(
     return matmul(x, y, semiring, check=check, threads=threads, device=device)
 
 
+def _in_format_of(result: Any, A: Any) -> Any:
+    """Return a sparse result in the format of a sparse matrix of the same library."""
+    if hasattr(result, "asformat"):
+        return result.asformat(A.format if A.format in ("csr", "csc", "coo") else "csr")
+    return result.to_sparse(layout=A.layout) if hasattr(result, "layout") else result
+
+
 def _transposed(x: Any) -> Any:
     """Return the transpose of an operand of any kind."""
+    if is_sparse_tensor(x):
+        return x.transpose(0, 1) if hasattr(x, "layout") else x.T  # PyTorch's CSR has no .T
     return x.T if hasattr(x, "T") else np.asarray(x).T
 
 

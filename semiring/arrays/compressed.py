@@ -13,6 +13,7 @@ from semiring.arguments import as_numbers
 from semiring.arrays.folds import add_duplicates
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.sparse import check_sparse, is_ascending, is_sparse, stored_entries, warn_of_duplicates
+from semiring.arrays.tensors import as_sparse_array, is_sparse_tensor, sparse_like
 from semiring.errors import DTypeError, ShapeError
 
 __all__ = ["Rows", "as_rows", "as_sparse", "every_entry", "mask_rows", "read_mask", "row_numbers", "sort_order"]
@@ -80,6 +81,7 @@ def read_mask(mask: Any, shape: tuple[int, ...]) -> Any:
 
     Raises `DTypeError` for a dense mask that is not bool, and `ShapeError` for a shape that is not that of the product.
     """
+    mask = as_sparse_array(mask, "mask") if is_sparse_tensor(mask) else mask
     array = mask if is_sparse(mask) else as_numbers(mask, "mask")
     if not is_sparse(mask) and array.dtype != np.bool_:
         raise DTypeError(
@@ -105,13 +107,16 @@ def every_entry(matrix: Array) -> Rows:
 
 
 def as_sparse(rows: Rows, *like: Any) -> Any:
-    """Return a SciPy sparse matrix of the class of the first one among ``like``, by default a `csr_array`.
+    """Return a sparse matrix of the class of the first one among ``like``, by default a `csr_array`.
 
     csr, csc and coo keep their format, and the other formats become csr. Indices are int32 where they fit, else int64.
+    For a sparse tensor the result is one of its library and layout.
     """
     from scipy.sparse import csr_array, csr_matrix, sparray
 
-    first = next((x for x in like if is_sparse(x)), None)
+    first = next((x for x in like if is_sparse(x) or is_sparse_tensor(x)), None)
+    if is_sparse_tensor(first):
+        return sparse_like(rows.starts, rows.columns, rows.values, rows.shape, first)
     small = max(rows.columns.size, *rows.shape) <= _MAX_INT32
     index = np.int32 if small else np.int64
     kind: Any = csr_array if first is None or isinstance(first, sparray) else csr_matrix

@@ -37,6 +37,7 @@ from semiring.arrays.tensors import (
     gradients_error,
     is_bfloat16_tensor,
     is_sparse_tensor,
+    stored_values,
     tracer_error,
 )
 from semiring.errors import DeviceError, DTypeError, ShapeError, square_error
@@ -82,11 +83,13 @@ def as_host_operand(x: Any, name: str = "A") -> Any:
         return x
     if is_traced(x):
         raise tracer_error(name)
+    if is_sparse_tensor(x) and not is_device_array(stored_values(x)):
+        if getattr(x, "requires_grad", False):
+            raise gradients_error(name)
+        return as_host_operand(as_sparse_array(x, name), name)
     if hasattr(x, "__dlpack__") and not is_device_array(x):
         if getattr(x, "requires_grad", False):
             raise gradients_error(name)
-        if is_sparse_tensor(x):
-            return as_host_operand(as_sparse_array(x, name), name)
         if x.__dlpack_device__()[0] in _HOST_DEVICES:
             if is_bfloat16_tensor(x):
                 return bfloat16_array(x)
@@ -440,6 +443,7 @@ def result_converter(*arguments: Any) -> Callable[[Any], Any]:
 
         return make_exporter(*arguments)
     for x in arguments:
+        x = stored_values(x) if is_sparse_tensor(x) else x
         if type(x) is np.ndarray or not hasattr(x, "__dlpack__") or isinstance(x, np.ndarray | np.generic):
             continue
         if hasattr(x, "__array_namespace__"):

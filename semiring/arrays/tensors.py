@@ -1,4 +1,4 @@
-"""Convert bfloat16 tensors of PyTorch, which NumPy cannot read, and make errors for tensors and tracers."""
+"""Convert bfloat16 and sparse tensors, which NumPy cannot read, and make errors for tensors and tracers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from semiring.algebra.expressions.tree import is_bfloat16
 from semiring.errors import DTypeError, MissingExtraError, ShapeError
+from semiring.namespaces import is_traced
 
 __all__ = [
     "as_sparse_array",
@@ -18,6 +19,8 @@ __all__ = [
     "gradients_error",
     "is_bfloat16_tensor",
     "is_sparse_tensor",
+    "sparse_like",
+    "stored_values",
     "tracer_error",
 ]
 
@@ -38,30 +41,76 @@ def bfloat16_array(tensor: Any) -> Any:
 
 
 def is_sparse_tensor(x: Any) -> bool:
-    """Return whether x is a PyTorch tensor that stores the positions of its entries, in COO, CSR or CSC layout."""
+    """Return whether x is a PyTorch tensor in COO, CSR or CSC layout, or a BCOO array of JAX."""
+    if type(x).__module__.startswith("jax.experimental.sparse"):
+        return type(x).__name__ == "BCOO"
     torch: Any = sys.modules.get("torch")
     if torch is None or not isinstance(x, torch.Tensor):
         return False
     return x.layout in (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc)
 
 
+def stored_values(x: Any) -> Any:
+    """Return the stored values of a sparse tensor, as a tensor or an array of its library."""
+    if type(x).__name__ == "BCOO":
+        return x.data
+    return x._values() if x.layout == sys.modules["torch"].sparse_coo else x.values()
+
+
 def as_sparse_array(x: Any, name: str) -> Any:
     """Return a sparse tensor of the host as a SciPy array, whose stored entries are edges, also those of weight 0.
 
-    An entry that a COO tensor stores more than once stays so. Raises `ShapeError` for other than two dimensions.
+    The values are not copied. An entry that is stored more than once stays so. Positions beyond the shape, with which
+    JAX fills the arrays of BCOO, are no entries. Raises `ShapeError` for other than two dimensions, and `DTypeError`
+    for a tracer.
     """
     from scipy.sparse import coo_array, csc_array, csr_array
 
+    values = stored_values(x)
+    if type(x).__name__ == "BCOO":
+        if is_traced(values) or is_traced(x.indices):
+            raise tracer_error(name)
+        if len(x.shape) != 2 or x.n_batch or x.n_dense:
+            raise ShapeError(f"{name} is a BCOO array of the shape {x.shape}: only matrices without batch are accepted")
+        entries, (rows, columns) = np.asarray(values), np.asarray(x.indices).T
+        inside = (rows < x.shape[0]) & (columns < x.shape[1])
+        if not inside.all():
+            entries, rows, columns = entries[inside], rows[inside], columns[inside]
+        return coo_array((entries, (rows, columns)), shape=x.shape)
     torch: Any = sys.modules["torch"]
     if x.dim() != 2 or x.dense_dim():
         raise ShapeError(f"{name} is a sparse tensor of the shape {tuple(x.shape)}: only matrices are accepted")
-    values = x._values() if x.layout == torch.sparse_coo else x.values()
     entries = bfloat16_array(values) if is_bfloat16_tensor(values) else values.numpy()
     if x.layout == torch.sparse_coo:  # `coalesce` would add equal positions by +
         return coo_array((entries, tuple(x._indices().numpy())), shape=tuple(x.shape))
     if x.layout == torch.sparse_csr:
         return csr_array((entries, x.col_indices().numpy(), x.crow_indices().numpy()), shape=tuple(x.shape))
     return csc_array((entries, x.row_indices().numpy(), x.ccol_indices().numpy()), shape=tuple(x.shape))
+
+
+def sparse_like(starts: Any, columns: Any, values: Any, shape: tuple[int, int], like: Any) -> Any:
+    """Return compressed rows with sorted columns as a sparse tensor of the library and the layout of another one."""
+    rows = np.repeat(np.arange(shape[0]), np.diff(starts))
+    if type(like).__name__ == "BCOO":
+        jnp, kind = import_module("jax.numpy"), type(like)
+        indices = jnp.asarray(np.stack([rows, columns], axis=1).astype(np.int32))
+        return kind((jnp.asarray(values), indices), shape=shape, indices_sorted=True, unique_indices=True)
+    torch: Any = sys.modules["torch"]
+    entries, options = as_tensor(values), {"size": shape, "check_invariants": False}
+    if like.layout == torch.sparse_coo:
+        places = torch.from_numpy(np.stack([rows, columns.astype(np.int64)]))
+        return torch.sparse_coo_tensor(places, entries, is_coalesced=True, **options)
+    by_rows = like.layout == torch.sparse_csr
+    index = np.int64 if (like.crow_indices() if by_rows else like.ccol_indices()).dtype == torch.int64 else np.int32
+    if values.size > np.iinfo(np.int32).max:
+        index = np.int64
+    if by_rows:
+        arrays = (torch.from_numpy(x.astype(index)) for x in (starts, columns))
+        return torch.sparse_csr_tensor(*arrays, entries, **options)
+    order = np.argsort(columns, kind="stable")
+    ends = np.append(0, np.cumsum(np.bincount(columns, minlength=shape[1])))
+    arrays = (torch.from_numpy(x.astype(index)) for x in (ends, rows[order]))
+    return torch.sparse_csc_tensor(*arrays, as_tensor(values[order]), **options)
 
 
 def as_tensor(array: Any) -> Any:

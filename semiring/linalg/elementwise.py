@@ -20,7 +20,6 @@ from semiring.arrays.encoding import Scan, check_entries, check_operands, round_
 from semiring.arrays.memory import demand_array, new_array
 from semiring.arrays.operands import as_array, as_output, operands, result_converter, run_on_operand_device, store
 from semiring.arrays.scans import limits_of
-from semiring.arrays.sparse import is_sparse
 from semiring.errors import ShapeError
 from semiring.linalg import packed
 from semiring.linalg.dispatch import demand_range, magnitudes, may_wrap, scanned_magnitude
@@ -267,7 +266,7 @@ def _entrywise(operation: str, semiring: Semiring, A: Any, B: Any, out: Any, che
     """Return ⊕ (``"add"``) or ⊗ (``"mul"``) of two operands, which broadcast."""
     if isinstance(A, BitMatrix) or isinstance(B, BitMatrix):
         return packed.entrywise(operation, A, B, semiring, out, device)
-    if has_sparse(A, B) and (operation == "mul" or (is_sparse(A) and is_sparse(B))):
+    if has_sparse(A, B) and (operation == "mul" or (has_sparse(A) and has_sparse(B))):
         if out is not None:
             raise TypeError("out= is given, and the result is sparse: leave out= away")
         apply = add_sparse if operation == "add" else multiply_entries
@@ -456,7 +455,7 @@ def reduce(
     check_sum_laws(semiring)
     if has_sparse(A):
         ufunc = _ufunc(semiring.add.expression)
-        return reduce_sparse(A, semiring, reduced_axes(axis, 2), keepdims, check, device, ufunc)
+        return result_converter(A)(reduce_sparse(A, semiring, reduced_axes(axis, 2), keepdims, check, device, ufunc))
     operand = as_array(A, semiring, device=device, check=check)
     scan = check_operands(semiring, {"A": operand})[0] if check else Scan()
     array = to_compute_dtype(operand, semiring)

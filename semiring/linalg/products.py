@@ -148,7 +148,8 @@ def matmul(
     A, B : array_like, shapes (..., m, k) and (..., k, n)
         Matrices, or stacks of them whose leading dimensions broadcast, as in NumPy's matmul. A 1-D operand is one row
         (left) or one column (right), and the result lacks that dimension. They may be lists, read-only and strided
-        arrays, SciPy sparse matrices, or `BitMatrix` for a semiring on bool, with a `BitMatrix` as result. What a
+        arrays, sparse matrices of SciPy, sparse tensors of PyTorch (CSR, CSC, COO) and BCOO arrays of JAX on the host,
+        or `BitMatrix` for a semiring on bool, with a `BitMatrix` as result. What a
         sparse matrix does not store is the zero; its stored entries count, also if they are 0 or the zero. The columns
         of A and the rows of B of pandas frames and series are matched by label. The result has the rows of A and the
         columns of B. Arrays on a GPU (CuPy, PyTorch, JAX, Numba) are multiplied there, on the current stream, and so is

@@ -1,7 +1,8 @@
-"""Multiply SciPy sparse matrices. What a matrix does not store is the zero of the semiring.
+"""Multiply sparse matrices of SciPy, and of PyTorch and JAX on the host.
 
-The result of sparse operands is sparse, and its pattern is structural: an entry that some pair of stored entries
-reaches is stored, also if its value is the zero. No operand becomes dense.
+What a matrix does not store is the zero of the semiring. The result of sparse operands is sparse, and its pattern is
+structural: an entry that some pair of stored entries reaches is stored, also if its value is the zero. No operand
+becomes dense.
 """
 
 from __future__ import annotations
@@ -16,9 +17,17 @@ from semiring.algebra.catalogue import plus_times
 from semiring.arrays.compressed import Rows, as_rows, as_sparse, every_entry, mask_rows, read_mask, row_numbers
 from semiring.arrays.encoding import Encoding, Scan, convert, decode
 from semiring.arrays.memory import demand_memory
-from semiring.arrays.operands import as_host_operand, as_output, common_dtype, operands, require_real_numbers, store
+from semiring.arrays.operands import (
+    as_host_operand,
+    as_output,
+    common_dtype,
+    operands,
+    require_real_numbers,
+    result_converter,
+    store,
+)
 from semiring.arrays.sparse import is_sparse
-from semiring.arrays.tensors import is_sparse_tensor
+from semiring.arrays.tensors import is_sparse_tensor, stored_values
 from semiring.errors import AlgebraError, DeviceError, DomainError, DTypeError, ShapeError, inner_size_error
 from semiring.kernels import get_backend
 from semiring.kernels.contract import CompressedRows, SparseKernels, count_pairs
@@ -40,21 +49,18 @@ __all__ = ["has_sparse", "multiply_sparse", "read_sparse_operands", "sparse_iden
 
 
 def has_sparse(*arguments: Any) -> bool:
-    """Return whether an argument is a SciPy sparse matrix.
+    """Return whether an argument is a sparse matrix of SciPy, a sparse tensor of PyTorch, or a BCOO array of JAX.
 
-    Raises `DTypeError` for sparse tensors of PyTorch and sparse arrays of JAX.
+    Raises `DTypeError` for the other sparse arrays of JAX.
     """
     for x in arguments:
         kind = type(x)
         if kind is np.ndarray or kind is list:
             continue
-        if is_sparse(x):
+        if is_sparse(x) or is_sparse_tensor(x):
             return True
-        if is_sparse_tensor(x) or kind.__module__.startswith("jax.experimental.sparse"):
-            raise DTypeError(
-                f"{kind.__module__}.{kind.__qualname__} in a sparse layout is not multiplied yet: pass a SciPy sparse "
-                "matrix, or a dense array whose other entries are the zero of the semiring"
-            )
+        if kind.__module__.startswith("jax.experimental.sparse"):
+            raise DTypeError(f"a {kind.__qualname__} array of JAX is given: convert it to BCOO, by its to_bcoo()")
     return False
 
 
@@ -71,7 +77,8 @@ def read_sparse_operands(
             f"{semiring.name} has no sparse matrices: {semiring.failed_annihilation}, and what a sparse matrix does "
             "not store is the zero. If the zero stands for no entry, define it as inf or -inf"
         )
-    if device is not None or any(map(is_device_array, arguments.values())):
+    stored = [stored_values(x) if is_sparse_tensor(x) else x for x in arguments.values()]
+    if device is not None or any(map(is_device_array, stored)):
         raise DeviceError(
             "sparse matrices are multiplied on the host: leave out device=, and copy operands to the host"
         )
@@ -80,7 +87,7 @@ def read_sparse_operands(
         require_real_numbers(x, name)
     dtype = common_dtype(semiring, *readable.values())
     first, *others = readable
-    if others and all(readable[name] is readable[first] for name in others):  # A ⊗ A: read once
+    if others and all(arguments[name] is arguments[first] for name in others):  # A ⊗ A: read once
         results, scans, _ = read_sparse_operands(semiring, check, device, **{first: arguments[first]})
         return results * len(readable), scans * len(readable), dtype
     results = []
@@ -119,14 +126,13 @@ def multiply_sparse(
     """Return A ⊗ B as `semiring.matmul` does, for a sparse operand or a mask."""
     (left, right), scans, dtype = read_sparse_operands(semiring, check, device, A=A, B=B)
     shape = _product_shape(left, right)
-    product = _Product(semiring, dtype, scans, threads, return_witness)
+    product, restore = _Product(semiring, dtype, scans, threads, return_witness), result_converter(A, B)
 
     def return_dense(C: Array, K: Array | None) -> Any:
         if out is not None:
             store(as_output(out, shape, dtype), C)
-        result = C if C.ndim else C[()]
-        result = result if out is None else out
-        return (result, K if K is None or K.ndim else K[()]) if return_witness else result
+        result = out if out is not None else restore(C if C.ndim else C[()])
+        return (result, restore(K if K.ndim else K[()])) if K is not None else result
 
     if mask is not None and (max(left.ndim, right.ndim) > 2 or not shape):
         raise ShapeError(f"A is {left.shape}, B is {right.shape}: mask= is for products of matrices and vectors")

@@ -14,6 +14,8 @@ from operands import CASES, entries
 
 import semiring as sr
 from semiring import CATALOGUE
+from semiring.arrays.operands import as_host_operand
+from semiring.arrays.tensors import stored_values
 from semiring.errors import (
     AlgebraError,
     DeviceError,
@@ -483,11 +485,66 @@ def test_a_zero_that_does_not_annihilate_is_refused():
             call()
 
 
-def test_sparse_tensors_are_refused():
+def as_tensor_of(layout, array):
+    """Return an array as a sparse tensor of PyTorch in a layout, or as a BCOO array of JAX with unused places."""
+    if layout == "bcoo":
+        sparse = pytest.importorskip("jax.experimental.sparse")
+        return sparse.BCOO.fromdense(array, nse=np.count_nonzero(array) + 3)
     torch = pytest.importorskip("torch")
-    tensor = torch.eye(2).to_sparse()
-    with pytest.raises(DTypeError, match="SciPy sparse matrix"):
-        sr.matmul(tensor, tensor)
+    with warnings.catch_warnings(action="ignore"):  # PyTorch calls the layouts beta
+        return getattr(torch.tensor(array), layout)()
+
+
+def as_array(x):
+    """Return a sparse or a dense tensor as an array, whose other entries are 0."""
+    for name in ("to_dense", "todense"):
+        x = getattr(x, name)() if hasattr(x, name) and not isinstance(x, np.ndarray) else x
+    return np.asarray(x)
+
+
+@pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr", "to_sparse_csc", "bcoo"])
+def test_sparse_tensors_give_sparse_tensors(layout, rng):
+    numbers = [np.where(rng.random((6, 6)) < 0.5, rng.integers(1, 9, (6, 6)), 0).astype(np.float32) for _ in range(2)]
+    (A, B), (S, T) = ([make(x) for x in numbers] for make in (lambda x: as_tensor_of(layout, x), sp.csr_array))
+    x = rng.random(6, np.float32)
+    vector = stored_values(A)[:6] * 0 + (x if layout == "bcoo" else pytest.importorskip("torch").tensor(x))
+    results = {
+        "product": lambda A, B, x: sr.matmul(A, B),
+        "mask": lambda A, B, x: sr.matmul(A, B, mask=A, complement=True),
+        "witness": lambda A, B, x: sr.matmul(A, B, return_witness=True)[1],
+        "gemm": lambda A, B, x: sr.blas.gemm(A, B, B, alpha=2.0, beta=1.0, transpose=(True, False)),
+        "power": lambda A, B, x: sr.power(A, 3),
+        "add": lambda A, B, x: sr.add(A, B),
+        "multiply": lambda A, B, x: sr.multiply(A, 2.0),
+        "chain": lambda A, B, x: sr.multi_dot([A, B]),
+        "vector": lambda A, B, x: sr.matmul(A, x),
+        "gemv": lambda A, B, x: sr.blas.gemv(A, x, transpose=True),
+        "rows": lambda A, B, x: sr.reduce(A, axis=1),
+        "steps": lambda A, B, x: sr.multi_dot(A, x, steps=3),
+    }
+    for name, call in results.items():
+        found, expected = call(A, B, vector), call(S, T, x)
+        is_sparse = sp.issparse(expected)
+        assert type(found) is type(A if is_sparse else vector), name
+        if layout != "bcoo":
+            assert found.layout == (A if is_sparse else vector).layout, name
+        np.testing.assert_array_equal(as_array(found), expected.toarray() if is_sparse else expected, err_msg=name)
+    entries = as_host_operand(A).data
+    assert layout == "bcoo" or np.shares_memory(entries, stored_values(A).numpy())
+
+
+def test_sparse_tensors_that_are_refused():
+    torch, jax = pytest.importorskip("torch"), pytest.importorskip("jax")
+    BCOO, BCSR = (getattr(pytest.importorskip("jax.experimental.sparse"), name) for name in ("BCOO", "BCSR"))
+    places, x = np.zeros((2, 2), np.int32), np.ones(2, np.float32)
+    with pytest.raises(TypeError, match=r"semiring\.torch"):
+        sr.matmul(torch.eye(2).to_sparse().requires_grad_(), x)
+    with pytest.raises(DTypeError, match=r"to_bcoo"):
+        sr.matmul(BCSR.fromdense(np.eye(2)), x)
+    with pytest.raises(DTypeError, match="traced by JAX"):
+        jax.jit(lambda values: sr.matmul(BCOO((values, places), shape=(2, 2)), x))(x)
+    with pytest.raises(ShapeError, match="only matrices"):
+        sr.matmul(BCOO.fromdense(np.ones((2, 2, 2))), x)
 
 
 def test_a_result_that_does_not_fit_is_refused_before_it_is_allocated(monkeypatch):
