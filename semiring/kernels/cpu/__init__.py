@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 _DTYPES = frozenset("fdhilqB?")
 _STACKED_PAIRS = 1 << 18  # pairs: for a larger product of a stack, the cost of a call is negligible
 _EXPONENTIAL_PAIRS = 1 << 15  # pairs of a step of log_plus by a matrix, above which its exponentials are shared
-_TILE_ROWS = 8  # rows of a batch with one matrix, from which on tiles compute large steps faster
+_TILE_ROWS, _TILE_PAIRS = 8, 1 << 25  # rows of a batch with one matrix, and pairs of a step, that tiles compute
 _STACK_ROWS = 160  # rows from which on the cost of a call for each matrix is negligible
 _STACK_ROWS_OF_BOOL = 63  # rows from which on truth values are closed faster as packed bits
 _STRIP = 256  # columns of a triangle of log_plus that are multiplied together
@@ -172,7 +172,7 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels, S
                 return self._log_kernels[2].PreparedMatrix(plan, A[0, 0])
             if many and (rows > 1 or (is_single and pairs > 2 * _EXPONENTIAL_PAIRS)):
                 return None
-        if n * n >= most or (rows >= _TILE_ROWS and pairs >= _STACKED_PAIRS):
+        if n * n >= most or (rows >= _TILE_ROWS and pairs >= _TILE_PAIRS):
             return None
         return row_walks.DenseMatrices(plan, A, groups)
 
