@@ -345,15 +345,9 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels, S
         """Return the predecessors int32 of closed matrices D: see `semiring.algorithms.predecessors`."""
         first_calls = first_calls_of(plan)
         if first_calls.pending:
-            matrices = [(D, A)] if D.ndim == 2 else list(zip(D, A, strict=True))
-            found: list[Array] = []
-            for closed, edges in matrices:
-                trees = first_calls.predecessors(plan, closed, tolerance, edges)
-                if trees is None:
-                    break
-                found.append(trees)
-            if len(found) == len(matrices):
-                return found[0] if D.ndim == 2 else np.stack(found)
+            trees = first_calls.predecessors(plan, D, tolerance, A)
+            if trees is not None:
+                return trees
         from semiring.kernels.cpu.predecessor_search import find_predecessors
 
         return find_predecessors(plan, D, tolerance, A)

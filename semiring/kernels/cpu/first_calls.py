@@ -147,8 +147,12 @@ class FirstCalls:
         return -(-PIVOTS // lanes) * lanes
 
     def predecessors(self, plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: Array) -> Array | None:
-        """Return the predecessors (n, n) of D, the closure of ``adjacency``, or None if compiled kernels must run."""
-        seconds = D.shape[0] * 20 * _SECONDS_PER_STEP + D.shape[0] * D.size / _CLOSURE_RATE
+        """Return the predecessors of a matrix or a stack D, the closures of ``adjacency``.
+
+        Return None if compiled kernels must run.
+        """
+        n = D.shape[-1]
+        seconds = n * 20 * _SECONDS_PER_STEP + n * D.size / _CLOSURE_RATE
         if not self._is_left(PREDECESSORS, seconds, D, adjacency):
             return None
         return numpy_kernels.find_predecessors(plan, D, tolerance, adjacency)

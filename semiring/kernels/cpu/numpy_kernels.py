@@ -29,6 +29,7 @@ PIVOTS = 24
 MAX_DIRECT_EDGES = 128
 _BLOCK_BYTES = 1 << 18  # of a block of C, and of its terms for one k
 _STEPS = 8  # of k: if as many blocks of terms fit into `_BLOCK_BYTES`, they are reduced at once
+_STACKED_ENTRIES = 1 << 18  # of matrices whose predecessors are found together
 _UNDECIDED = -2
 
 Function = Callable[..., Any]
@@ -234,9 +235,24 @@ def _eliminate(plan: KernelPlan, A: Array, operations: _Operations) -> Array:
 def find_predecessors(plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: Array) -> Array | None:
     """Compute the first three steps of `semiring.algorithms.predecessors`, in the order of the compiled kernels.
 
-    Return None if these steps leave an entry undecided, or if an entry meets its distance only within the loose
-    tolerance.
+    D is a closed matrix (n, n) or a stack (count, n, n). Return None if these steps leave an entry undecided, or if an
+    entry meets its distance only within the loose tolerance.
     """
+    if D.ndim == 2:
+        trees = _find_in_stack(plan, D[None], tolerance, adjacency[None])
+        return None if trees is None else trees[0]
+    pred, step = np.empty(D.shape, np.int32), max(1, _STACKED_ENTRIES // D[0].size)
+    for start in range(0, len(D), step):
+        part = slice(start, start + step)
+        trees = _find_in_stack(plan, D[part], tolerance, adjacency[part])
+        if trees is None:
+            return None
+        pred[part] = trees
+    return pred
+
+
+def _find_in_stack(plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: Array) -> Array | None:
+    """Compute `find_predecessors` of a stack, all matrices together, one direct edge of each at a time."""
     add, mul = plan.semiring.add.expression, plan.semiring.mul.expression
 
     def plus(x: Any, y: Any) -> Array:
@@ -248,29 +264,30 @@ def find_predecessors(plan: KernelPlan, D: Array, tolerance: Tolerance, adjacenc
         with np.errstate(invalid="ignore"):
             return np.asarray((x == y) | (np.abs(x - y) < limit[0] * np.abs(y) + limit[1]))
 
-    n, one = D.shape[0], plan.dtype.type(plan.one)
-    edges = meets(adjacency, D, tolerance.tight) & (adjacency != plan.zero) & ~np.eye(n, dtype=bool)
-    if edges.sum(0).max() > MAX_DIRECT_EDGES or (plus(one, adjacency[edges]) != one).any():
+    n, one, diagonal = D.shape[-1], plan.dtype.type(plan.one), np.eye(D.shape[-1], dtype=bool)
+    edges = meets(adjacency, D, tolerance.tight) & (adjacency != plan.zero) & ~diagonal
+    if edges.sum(-2).max() > MAX_DIRECT_EDGES or (plus(one, adjacency[edges]) != one).any():
         return None
     best, pred = np.full_like(D, plan.zero), np.full(D.shape, _UNDECIDED, np.int32)
     for p in range(n):
-        heads = np.flatnonzero(edges[p])
-        x, w = np.broadcast_arrays(D[:, p : p + 1], adjacency[p, heads])
-        candidates, distances, so_far = mul.evaluate({"x": x, "y": w}, plan.dtype), D[:, heads], best[:, heads]
-        better = (plus(so_far, candidates) != so_far) & (plus(x, distances) != distances)
-        best[:, heads] = np.where(better, candidates, so_far)
-        pred[:, heads] = np.where(better, np.int32(p), pred[:, heads])
+        heads = np.flatnonzero(edges[:, p].any(axis=0))
+        x, w = np.broadcast_arrays(D[:, :, p, None], adjacency[:, p][:, None, heads])
+        candidates, distances = mul.evaluate({"x": x, "y": w}, plan.dtype), D[:, :, heads]
+        so_far = best[:, :, heads]
+        better = (plus(so_far, candidates) != so_far) & (plus(x, distances) != distances) & edges[:, p][:, None, heads]
+        best[:, :, heads] = np.where(better, candidates, so_far)
+        pred[:, :, heads] = np.where(better, np.int32(p), pred[:, :, heads])
     is_met = meets(best, D, tolerance.tight)
     if (~is_met & (pred >= 0) & ~edges & meets(best, D, tolerance.loose)).any():
         return None
     pred[~is_met] = _UNDECIDED
     pred = np.where(edges, np.arange(n, dtype=np.int32)[:, None], pred)
-    pred[plan.zero == D] = NO_PREDECESSOR
-    np.fill_diagonal(pred, NO_PREDECESSOR)
-    for i in map(int, np.flatnonzero((pred == _UNDECIDED).any(axis=1))):
-        row = np.broadcast_to(D[i][:, None], D.shape)
-        tight = edges & meets(mul.evaluate({"x": row, "y": adjacency}, plan.dtype), D[i], tolerance.tight)
-        if not _grow_row(pred[i], i, tight & (plus(row, D[i]) == row)):
+    pred[(plan.zero == D) | diagonal] = NO_PREDECESSOR
+    for which, i in np.argwhere((pred == _UNDECIDED).any(axis=-1)).tolist():
+        distances, weights = D[which, i], adjacency[which]
+        row = np.broadcast_to(distances[:, None], weights.shape)
+        tight = edges[which] & meets(mul.evaluate({"x": row, "y": weights}, plan.dtype), distances, tolerance.tight)
+        if not _grow_row(pred[which, i], i, tight & (plus(row, distances) == row)):
             return None
     return pred
 
