@@ -492,7 +492,8 @@ class PathKernels(Protocol):
     Arrays of paths need no semiring: predecessors (count, p, n) int32 and sources (p,) int32, on the device of the
     backend, determine them. Row i of each matrix holds the paths from the vertex sources[i].
 
-    Optional: `close_and_search`; `find_tree`; `search_table` with `search_near`; `fold_paths`.
+    Optional: `close_and_search`; `find_tree`; `search_table` with `search_near`; `fold_paths`;
+    `count_paths`.
     """
 
     def find_predecessors(self, plan: KernelPlan, D: Any, tolerance: Tolerance, A: Any) -> Any:
@@ -546,6 +547,26 @@ class PathKernels(Protocol):
 
         A source receives 1̄, and a vertex without a path ``none``. Floats are folded in float64. Return the first of the
         count · p rows whose predecessors lead in a circle, or to a number that is no vertex, or -1.
+        """
+        raise _missing_operation()
+
+    def count_paths(
+        self,
+        plan: KernelPlan,
+        rows: Any,
+        roots: Any,
+        edges: Any,
+        zero: Any,
+        rtol: float,
+        is_relative: bool,
+        counts: Any,
+    ) -> tuple[int, int, int]:
+        """Write the numbers of best paths to ``counts`` (p, n), of int64 or float64.
+
+        ``rows`` (p, n) holds the distances from the vertices ``roots`` (p,), and ``zero`` where no path leads.
+        ``edges`` are starts (n + 1,), tails and weights of the edges into each vertex, without loops. x ⊗ w is y within
+        ``rtol`` times their sizes: that of y and of x ⊗ w if ``is_relative``, else |x| + |w|. Return (-1, 0, 0), or the
+        first row that has no counts, a vertex, and the reason: 1 if a count leaves int64, 2 for a circle.
         """
         raise _missing_operation()
 

@@ -27,7 +27,7 @@ KINDS: dict[str, str] = {
         ("close_block", "close", "close_stack", "close_as", "close_and_search", "survey_gaining", "close_gaining"),
         "closing",
     ),
-    **dict.fromkeys(("find_predecessors", "find_tree", "fold_paths"), "predecessors"),
+    **dict.fromkeys(("find_predecessors", "find_tree", "fold_paths", "count_paths"), "predecessors"),
     **dict.fromkeys(("search_table", "search_near", "add_dependencies"), "search"),
     "replay": "replay",
 }

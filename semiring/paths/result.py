@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, wraps
 from math import prod
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from semiring.advice import fewer_paths_advice
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring, min_plus
-from semiring.algebra.expressions.tree import is_floating
+from semiring.algebra.expressions.tree import is_floating, is_half
 from semiring.algorithms.stored_paths import follow_edges
 from semiring.arguments import require_integer
 from semiring.arrays.bits import BitMatrix
@@ -742,6 +742,256 @@ class Paths:
             return [(index, (is_reached and self._find_cycle(index[-1])) or []) for index, is_reached in reached]
         is_open = own != self.semiring.one_for(own.dtype)
         return [(tuple(index), []) for index in np.argwhere(is_open).tolist()]
+
+    # ------------------------------------------------------------------------------------------------------ ties
+
+    @_run_on_own_device
+    def count(self, source: Any, target: Any, *, rtol: float | None = None) -> int:
+        """Return the number of best paths from one vertex to another.
+
+        Parameters
+        ----------
+        source, target : vertex
+            The ends of the paths, by number or name.
+        rtol : float, optional
+            Two floats are equal within ``rtol`` times their size. The default is ε of the dtype times the number of
+            edges of the longest best path, which is the rounding of two such sums. With 0, and for integers, only equal
+            numbers are.
+
+        Returns
+        -------
+        int
+            The number, without a bound: 0 if there is no path, and 1 from a vertex to itself.
+
+        Raises
+        ------
+        AlgebraError
+            In semirings where best paths are not made of best parts alone, such as max_min. `all_paths` lists them.
+        DivergenceError
+            If a cycle of weight 1̄ (0 in min-plus) lies on a best path, so that infinitely many walks are best.
+        VertexError, ShapeError
+            If one of the ends is not a vertex, or these are the paths of a stack.
+        TypeError, ValueError
+            For another ``rtol``.
+
+        Notes
+        -----
+        Loops are ignored. The cost is one pass over the edges.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> inf = float("inf")
+        >>> sr.shortest_paths([[inf, 0.1, inf, 0.3], [inf, inf, 0.2, 0.2], [inf] * 4, [inf] * 4]).count(0, 3)
+        2
+        >>> 0.1 + 0.2 == 0.3
+        False
+        """
+        from semiring.paths.ties import count_pair, require_countable
+
+        require_countable(self.semiring)
+        i, j = self._tie_ends(source, target)
+        edges, tolerance = self._tight(i, j, rtol)
+        if edges is None and i == j:
+            edges, tolerance = self._tight(i, None, rtol)
+        return 0 if edges is None else count_pair(self, edges, i, j, tolerance)
+
+    def _tie_ends(self, source: Any, target: Any) -> tuple[int, int]:
+        self._refuse_stack("count")
+        return self.index(source), self.index(target)
+
+    def _tight(self, i: int | None, j: int | None, rtol: float | None) -> tuple[Any, float]:
+        """Return the tight edges between two vertices, or from or to one, and the tolerance; None without a path."""
+        from semiring.paths.ties import check_rtol, find_tight_edges
+
+        check_rtol(rtol)
+        tolerance = self._default_rtol() if rtol is None else float(rtol)
+        after = None if i is None else self._distances_from(i)
+        before = None if j is None else self._distances_to(j)
+        best: Any = None
+        if after is not None and before is not None:
+            assert j is not None
+            best = after[j]
+            if i == j or best == self.semiring.zero_for(after.dtype):
+                return None, tolerance
+        elif after is before is None:
+            best = to_host_array(self._distances)
+        n = self.count_of_vertices
+        return find_tight_edges(self.semiring, self._edge_blocks(), n, after, before, best, tolerance), tolerance
+
+    def _default_rtol(self) -> float:
+        """Return the rounding of two sums along the longest best path, relative to their size; 0 where ⊗ is exact."""
+        from semiring.paths.ties import default_rtol
+
+        plan = KernelPlan(self.semiring, self._distances.dtype, 0, 0)
+        if tolerance_for(plan, np.empty((2, 2), self._distances.dtype)).is_exact:
+            return 0.0
+        if "_longest" not in self.__dict__:
+            hops = None if self.predecessors is None or not self._is_reflexive else to_host_array(self.hops())
+            self._longest = self.count_of_vertices if hops is None else int(hops.max(initial=1))
+        return default_rtol(self._distances.dtype, self._longest)
+
+    def _edge_blocks(self) -> Any:
+        """Yield the edges (tails, heads, weights), some at a time."""
+        from semiring.paths.ties import dense_blocks, in_wide_floats
+
+        weights = in_wide_floats(to_host_array(self._plan_and_weights[1]))
+        return dense_blocks(weights, self.semiring.zero_for(weights.dtype))
+
+    def _distances_from(self, i: int) -> Array:
+        """Return the distances (n,) from a vertex, on the host."""
+        from semiring.paths.ties import in_wide_floats
+
+        row = in_wide_floats(np.array(to_host_array(self._distances[i])))
+        row[i] = self.semiring.one_for(row.dtype)
+        return row
+
+    def _distances_to(self, j: int) -> Array:
+        """Return the distances (n,) to a vertex, on the host."""
+        from semiring.paths.ties import in_wide_floats
+
+        column = in_wide_floats(np.array(to_host_array(self._distances[:, j])))
+        column[j] = self.semiring.one_for(column.dtype)
+        return column
+
+    @_run_on_own_device
+    def counts(self, dtype: Any = "int64", rtol: float | None = None) -> Any:
+        """Return the number of best paths of all pairs.
+
+        Parameters
+        ----------
+        dtype : dtype, default "int64"
+            ``"int64"`` or ``"float64"``, which rounds numbers above 2⁵³.
+        rtol : float, optional
+            The relative difference within which sums of floats are equal, as in `count`.
+
+        Returns
+        -------
+        array, shape (..., n, n)
+            The numbers, 0 for no path and 1 on the diagonal, an array of NumPy. With ``sources`` or ``targets`` it is
+            (p, q).
+
+        Raises
+        ------
+        IntegerOverflowError
+            If a number does not fit int64.
+        DTypeError
+            For another dtype.
+        AlgebraError, DivergenceError, ShapeError, TypeError, ValueError
+            As in `count`. Paths within a limit have no counts.
+
+        Notes
+        -----
+        The cost is one pass over the edges that are themselves best paths, for each source.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> inf = float("inf")
+        >>> sr.shortest_paths([[inf, 1, 1, inf], [inf, inf, inf, 1], [inf, inf, inf, 1], [inf] * 4]).counts()
+        array([[1, 1, 1, 2],
+               [0, 1, 0, 1],
+               [0, 0, 1, 1],
+               [0, 0, 0, 1]])
+        """
+        from semiring.paths.ties import check_dtype, check_rtol, count_rows, in_wide_floats, require_countable
+
+        require_countable(self.semiring)
+        check_rtol(rtol)
+        kind = check_dtype(dtype)
+        if self._is_stack:
+            stack = self._distances.shape[:-2]
+            parts = [self[index].counts(kind, rtol) for index in np.ndindex(stack)]
+            return np.array(parts, kind).reshape(self._distances.shape)
+        edges, tolerance = self._tight(None, None, rtol)
+        rows = in_wide_floats(np.array(to_host_array(self._distances)))
+        np.fill_diagonal(rows, self.semiring.one_for(rows.dtype))
+        return count_rows(self, self.semiring, rows, np.arange(len(rows)), edges, kind, tolerance)
+
+    @_run_on_own_device
+    def all_paths(self, source: Any, target: Any, *, rtol: float | None = None) -> Iterator[list[Any]]:
+        """List all best simple paths from one vertex to another.
+
+        Parameters
+        ----------
+        source, target : vertex
+            The ends of the paths, by number or name.
+        rtol : float, optional
+            The relative difference within which sums of floats are equal, as in `count`.
+
+        Returns
+        -------
+        iterator of list
+            The paths as `path` returns them, in lexicographic order of the numbers of their vertices. It is empty if
+            there is no path. From a vertex to itself it is ``[source]``.
+
+        Raises
+        ------
+        VertexError, ShapeError, TypeError, ValueError
+            As in `count`.
+
+        Notes
+        -----
+        The cost is one pass over the edges, and O(n) for each path. If edges that leave the weight as it is form
+        cycles, it is O(n · m) for each path. That is common in max_min, where edges may be wider than the path.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> inf = float("inf")
+        >>> found = sr.shortest_paths([[inf, 1, 1, inf], [inf, inf, inf, 1], [inf, inf, inf, 1], [inf] * 4])
+        >>> list(found.all_paths(0, 3))
+        [[0, 1, 3], [0, 2, 3]]
+        """
+        from semiring.paths.ties import list_paths
+
+        i, j = self._tie_ends(source, target)
+        edges, _ = self._tight(i, j, rtol)
+        found = list_paths(edges, i, j) if edges is not None else iter([[i]] if i == j else [])
+        return ([self.name(vertex) for vertex in vertices] for vertices in found)
+
+    @_run_on_own_device
+    def tight_edges(self, source: Any = None, target: Any = None, *, rtol: float | None = None) -> Any:
+        """Return the graph of best paths: the edges that lie on one.
+
+        Parameters
+        ----------
+        source, target : vertex, optional
+            The ends of the paths, by number or name. With one of them, edges on best paths from or to that vertex are
+            returned. By default, all edges that are themselves best paths.
+        rtol : float, optional
+            The relative difference within which sums of floats are equal, as in `count`.
+
+        Returns
+        -------
+        scipy.sparse.csr_array, shape (n, n)
+            The weights of these edges, in float32 for float16 and bfloat16. Loops are left out, and an edge of weight 0
+            is stored.
+
+        Raises
+        ------
+        VertexError, ShapeError, TypeError, ValueError
+            As in `count`.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> inf = float("inf")
+        >>> sr.shortest_paths([[inf, 1, 5], [inf, inf, 2], [inf, inf, inf]]).tight_edges().toarray()
+        array([[0., 1., 0.],
+               [0., 0., 2.],
+               [0., 0., 0.]])
+        """
+        from scipy.sparse import csr_array
+
+        self._refuse_stack("tight_edges")
+        i, j = (None if end is None else self.index(end) for end in (source, target))
+        edges, _ = self._tight(i, j, rtol)
+        n = self.count_of_vertices
+        if edges is None:
+            dtype = np.float32 if is_half(self._distances.dtype) else self._distances.dtype
+            return csr_array((n, n), dtype=dtype)
+        return csr_array((edges.weights, edges.heads, edges.starts), shape=(n, n))
 
     # ---------------------------------------------------------------------------------------------- all pairs
 

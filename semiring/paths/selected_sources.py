@@ -360,6 +360,72 @@ class SomePaths(Paths):
                 table[is_unbounded] = none
         return table
 
+    def counts(self, dtype: Any = "int64", rtol: float | None = None) -> Any:
+        """Return the number of best paths of each pair, as in `Paths`. Raises `ShapeError` for paths within a limit."""
+        from semiring.paths.ties import TightEdges, check_dtype, check_rtol, count_rows, require_countable
+
+        require_countable(self.semiring)
+        check_rtol(rtol)
+        kind = check_dtype(dtype)
+        if self._is_sparse:
+            raise self._missing_paths_error("counts need the paths between all sources and targets")
+        if self._answer.all_paths is not None:
+            counts = self._answer.all_paths.counts(kind, rtol)
+            return counts[..., self.sources[:, np.newaxis], self.targets]
+        blocks = list(self._edge_blocks())
+        edges = TightEdges(self.count_of_vertices, *(np.concatenate(arrays) for arrays in zip(*blocks, strict=True)))
+        edges = edges.select(edges.tails != edges.heads)
+        rows = [self._distances_from(int(source)) for source in self.sources]
+        table = np.array(rows, edges.weights.dtype).reshape(self.sources.size, self.count_of_vertices)
+        tolerance = self._default_rtol() if rtol is None else float(rtol)
+        counts = count_rows(self, self.semiring, table, np.asarray(self.sources), edges, kind, tolerance)
+        return counts[:, self.targets]
+
+    def _tie_ends(self, source: Any, target: Any) -> tuple[int, int]:
+        row, column = self._find_entry(source, target)
+        self._refuse_stack("count")
+        return int(self.sources[row]), int(self.targets[column])
+
+    def _default_rtol(self) -> float:
+        if self.predecessors is None:
+            self._longest = self.count_of_vertices
+        return super()._default_rtol()
+
+    def _edge_blocks(self) -> Any:
+        from semiring.paths.ties import in_wide_floats
+
+        edges, weights = self._answer.edges, self._answer.weights
+        if edges is None or weights is None:
+            raise DeviceError("the edges are on a GPU: leave out sources= and targets=, or copy the matrix to the host")
+        return iter([(edges.rows, edges.indices, in_wide_floats(weights))])
+
+    def _distances_from(self, i: int) -> Array:
+        if i in self._rows and self._answer.targets is None and not self._is_sparse:
+            return self._in_edge_dtype(to_host_array(self.matrix[self._rows[i]]), i)
+        return self._search_again(i, sources=[i])
+
+    def _distances_to(self, j: int) -> Array:
+        return self._search_again(j, targets=[j])
+
+    def _search_again(self, vertex: int, **ends: Any) -> Array:
+        """Return the distances (n,) from or to a vertex, by another search."""
+        from scipy.sparse import csr_array
+
+        from semiring.paths.functions import best_paths
+
+        ((tails, heads, weights),) = self._edge_blocks()
+        n = self.count_of_vertices
+        graph = csr_array((weights, (tails, heads)), shape=(n, n))
+        found = best_paths(graph, self.semiring, check=False, predecessors=False, **ends)
+        return self._in_edge_dtype(to_host_array(found.matrix).reshape(-1), vertex)
+
+    def _in_edge_dtype(self, distances: Array, vertex: int) -> Array:
+        from semiring.paths.ties import in_wide_floats
+
+        values = in_wide_floats(np.array(distances))
+        values[vertex] = self.semiring.one_for(values.dtype)
+        return values
+
     def _evaluate_pairs(self, evaluate: Callable[[list[int]], Any], dtype: Any, none: Any) -> Any:
         """Return a table like the matrix of values of the paths, each a list of vertices; None masks an entry."""
         places = self.matrix.tocoo() if self._is_sparse else None

@@ -98,10 +98,13 @@ def closing(backend):
 #: Operations of groups that a backend lacks, though it provides the group.
 LACKS = {
     "cpu": {"can_close", "close", "find_tree"},
-    "reference": {"close_and_search", "find_tree", "fold_paths", "search_table", "search_near", "can_pull", "pull"},
+    "reference": {
+        *("close_and_search", "find_tree", "fold_paths", "count_paths", "search_table", "search_near"),
+        *("can_pull", "pull"),
+    },
     "cuda": {
         *("multiply_upper", "propagates_nan", "gaining_rows", "survey_gaining", "close_gaining"),
-        *("close_and_search", "search_table", "search_near", "fold_paths"),
+        *("close_and_search", "search_table", "search_near", "fold_paths", "count_paths"),
     },
 }
 

@@ -393,6 +393,21 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels, S
 
         return fold_paths(plan, predecessors, sources, W, none, out)
 
+    def count_paths(
+        self,
+        plan: KernelPlan,
+        rows: Array,
+        roots: Array,
+        edges: tuple[Array, Array, Array],
+        zero: Any,
+        rtol: float,
+        is_relative: bool,
+        counts: Array,
+    ) -> tuple[int, int, int]:
+        from semiring.kernels.cpu.tight_counts import count_paths
+
+        return count_paths(plan, rows, roots, edges, zero, rtol, is_relative, counts)
+
     def find_pattern(
         self,
         plan: KernelPlan,
