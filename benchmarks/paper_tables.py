@@ -416,16 +416,22 @@ BLOCK_THREADS = (1024, 256, 128, 32)
 
 
 def bertoldi_blocks(m: Measured) -> Table:
-    """Return table 5: algorithms 4 and 5 by threads of a block."""
-    rows = []
+    """Return table 5 and figures 9 and 10: algorithms 4 and 5 by threads of a block, and over the loop on a host."""
+    rows, hosts = [], {1: then.BERTOLDI_SERIAL, 8: then.BERTOLDI_THREADS["8"]}
     for n in then.BERTOLDI_SERIAL:
         for threads in BLOCK_THREADS:
             options = {} if threads == 128 else {"threads": threads}
             shared, direct = (m.gpu.get(call(name, **options), n) for name in ("bertoldi_cuda_shared", "bertoldi_cuda"))
-            row = [n, threads, _printed(then.BERTOLDI_BLOCKS.get(str(threads), {}), n), _number(shared, 1e3)]
-            rows.append([*row, _number(direct, 1e3), _number(_ratio(shared, direct))])
+            old = then.BERTOLDI_BLOCKS.get(str(threads), {})
+            row = [n, threads, _printed(old, n), _number(shared, 1e3), _number(direct, 1e3)]
+            row.append(_number(_ratio(shared, direct)))
+            for count, host in hosts.items():
+                row.append(_number(_ratio(_float(host, n), _float(old, n))))
+                row.append(_number(_ratio(m.host.get(f"bertoldi_openmp, {count} threads", n), direct)))
+            rows.append(row)
     columns = ["vertices", "threads of a block", "then, ms", "shared, ms", "direct, ms", "shared / direct"]
-    return _table("Bertoldi, table 5: algorithms 4 and 5, then an RTX 2070 Super", columns, rows)
+    columns += [f"over {host}{when}" for host in ("one thread", "8 threads") for when in (", then", "")]
+    return _table("Bertoldi, table 5 and figures 9 and 10: then an RTX 2070 Super", columns, rows)
 
 
 # ------------------------------------------------------------------------------------------------------------- Gaioso

@@ -181,10 +181,13 @@ def _then_and_now(
         axes.minorticks_off()
 
 
-def _finish(figure: Any, path: Path, legend: Any, columns: int = 1) -> None:
-    legend.plot([], [], "o-", color=LINE, lw=1.5, ms=3.5, label="now")
-    legend.plot([], [], "s--", color=LINE, lw=1.5, ms=3.5, label="then")
-    legend.legend(frameon=False, fontsize=8, ncols=columns)
+def _finish(figure: Any, path: Path, axes: Any, columns: int = 1, *, is_outside: bool = False) -> None:
+    """Add the legend of some axes, in them or below the figure, and save the figure."""
+    axes.plot([], [], "o-", color=LINE, lw=1.5, ms=3.5, label="now")
+    axes.plot([], [], "s--", color=LINE, lw=1.5, ms=3.5, label="then")
+    handles = axes.get_legend_handles_labels()
+    place = {"loc": "outside lower center"} if is_outside else {}
+    (figure if is_outside else axes).legend(*handles, frameon=False, fontsize=8, ncols=columns, **place)
     _save(figure, path)
 
 
@@ -259,15 +262,17 @@ def bertoldi_threads(path: Path) -> None:
 
 
 def bertoldi_gpu(path: Path) -> None:
-    figure, axes = _axes(3.6)
-    table = rows_of("papers/bertoldi-blocks")
+    figure, (times, speedups) = _panels(2, 3.4)
+    table, ticks = rows_of("papers/bertoldi-blocks"), (1000, 2000, 5000, 10_000)
     for count, color in (("32", ORANGE), ("128", GREEN), ("256", BLUE), ("1024", PINK)):
         rows = [row for row in table if row["threads of a block"] == count]
-        _then_and_now(axes, rows, "vertices", [(f"{count} threads a block", color, "then, ms", "direct, ms")])
-    ticks = (1000, 2000, 5000, 10_000)
-    axes.set_xticks(ticks, [f"{n:,}" for n in ticks])
-    axes.set(xlabel="vertices", ylabel="milliseconds")
-    _finish(figure, path, axes)
+        label = f"{count} threads a block"
+        _then_and_now(times, rows, "vertices", [(label, color, "then, ms", "direct, ms")])
+        _then_and_now(speedups, rows, "vertices", [(label, color, "over 8 threads, then", "over 8 threads")])
+    for axes, label in ((times, "milliseconds"), (speedups, "times as fast as 8 threads")):
+        axes.set(xlabel="vertices", ylabel=label)
+        axes.set_xticks(ticks, [f"{n:,}" for n in ticks])
+    _finish(figure, path, times, 3, is_outside=True)
 
 
 def gaioso(path: Path) -> None:
@@ -284,7 +289,7 @@ def gaioso(path: Path) -> None:
     times.set(xlabel="vertices", ylabel="milliseconds")
     times.legend(frameon=False, fontsize=8)
     ratios.set(xlabel="vertices", ylabel="times as fast", ylim=(1, None))
-    _finish(figure, path, ratios)
+    _finish(figure, path, ratios, 3, is_outside=True)
 
 
 #: Tables that no page shows, because they have too many rows.
