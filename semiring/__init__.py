@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         transitive_reduction,
         widest_paths,
     )
+    from semiring.paths.updates import update
     from semiring.precompilation import precompile
     from semiring.profiling import profile
     from semiring.sparse.factorization import factor
@@ -83,6 +84,7 @@ _NAMES_BY_MODULE = {
     "semiring.linalg.elementwise": ("add", "identity", "multiply", "reduce", "zeros"),
     "semiring.linalg.products": ("matmul", "power"),
     "semiring.linalg.sequences": ("multi_dot", "scan"),
+    "semiring.paths.updates": ("update",),
     "semiring.paths": (
         *("Paths", "best_paths", "longest_paths", "most_reliable_paths", "shortest_paths", "transitive_closure"),
         *("transitive_reduction", "widest_paths"),
@@ -190,6 +192,7 @@ __all__ = [
     "threads",
     "transitive_closure",
     "transitive_reduction",
+    "update",
     "widest_paths",
     "write",
     "xor_and",

@@ -33,9 +33,9 @@ class Span:
     ----------
     kind : str
         ``"call"`` of a public function, ``"scan"`` of the entries, ``"method"``, ``"product"``, ``"closing"`` (of a
-        block, or of whole matrices by one kernel), ``"predecessors"``, ``"search"``, ``"pass"`` over a matrix,
-        ``"replay"`` of recorded launches, ``"compilation"``, ``"transfer"`` to or from a GPU; ``"profile"`` for the
-        root.
+        block, or of whole matrices by one kernel), ``"predecessors"``, ``"search"``, ``"update"`` of a closure,
+        ``"pass"`` over a matrix, ``"replay"`` of recorded launches, ``"compilation"``, ``"transfer"`` to or from a GPU;
+        ``"profile"`` for the root.
     name : str
         The name: for a product the operation of the kernel contract, such as ``"multiply_add"``.
     pairs, moved : int

@@ -761,14 +761,81 @@ class CentralityKernels(Protocol):
         ...
 
 
+class Adjacency(NamedTuple):
+    """The edges of a graph by their tails and by their heads, as compressed rows.
+
+    ``starts`` and ``first`` (n + 1,) are int64, ``heads`` and ``tails`` (m,) int32. An edge of weight 0̄ is no edge.
+    """
+
+    starts: Any
+    heads: Any
+    weights: Any
+    first: Any
+    tails: Any
+    weights_in: Any
+
+
+class UpdateKernels(Protocol):
+    """Changes of a closure D (n, n) after changes of edges, in place, for a ⊕ that selects.
+
+    The rows of D are C-contiguous. P (n, n) int32 are the predecessors, or of shape (0, 0) if they are absent. "No
+    path" is ``plan.zero``, which is the caller's value here. No sum leaves the range of an integer dtype.
+    """
+
+    def improve(self, plan: KernelPlan, D: Any, P: Any, tails: Any, heads: Any, weights: Any, touched: Any) -> int:
+        """Make D the closure with further edges, one after the other; no cycle gains.
+
+        Return how many pairs improve for the first time. ``touched`` (n, n) bool holds the pairs that changed before,
+        and receives these pairs; with shape (0, 0), each improvement counts.
+        """
+        ...
+
+    def count_users(
+        self,
+        plan: KernelPlan,
+        D: Any,
+        P: Any,
+        adjacency: Adjacency,
+        tails: Any,
+        heads: Any,
+        weights: Any,
+        tolerance: tuple[float, float],
+    ) -> Any:
+        """Return for each row (n,) int64 how many best paths may use one of some edges, before a change of D.
+
+        ``weights`` are the old weights of the edges; the adjacency may have the new ones. Without predecessors an edge
+        counts as part of a path if its sum is the value of its head, up to the tolerance (a, b): a · (|x| + |y|) + b.
+        """
+        ...
+
+    def repair(
+        self,
+        plan: KernelPlan,
+        D: Any,
+        P: Any,
+        adjacency: Adjacency,
+        tails: Any,
+        heads: Any,
+        weights: Any,
+        tolerance: tuple[float, float],
+        counts: Any,
+    ) -> tuple[Any, Any, Any] | None:
+        """Make D the closure after some edges became worse, as the adjacency has them.
+
+        The parameters are those of `count_users`, and ``counts`` is its result. Return the pairs that changed, and
+        their old values: rows, columns and values. None: the search did not end, and D and P are undefined.
+        """
+        ...
+
+
 @dataclass(frozen=True)
 class Capabilities:
     """The groups of operations that a backend provides beyond the contract; None: the backend lacks the group.
 
     A backend derives from the protocol of each group that it provides, and `from_backend` returns the groups. An
     operation that the docstring of its group names as optional has a default there. `provides` returns whether a
-    backend overrides this default. `semiring.kernels.reference` provides ``paths``, ``sequences``, ``sparse`` and
-    ``centrality``.
+    backend overrides this default. `semiring.kernels.reference` provides ``paths``, ``sequences``, ``sparse``,
+    ``centrality`` and ``updates``.
     """
 
     products: ProductKernels | None = None
@@ -780,6 +847,7 @@ class Capabilities:
     sequences: SequenceKernels | None = None
     sparse: SparseKernels | None = None
     centrality: CentralityKernels | None = None
+    updates: UpdateKernels | None = None
 
     @classmethod
     def from_backend(cls, backend: Any) -> Capabilities:
@@ -802,6 +870,7 @@ GROUPS: dict[str, type] = {
     "sequences": SequenceKernels,
     "sparse": SparseKernels,
     "centrality": CentralityKernels,
+    "updates": UpdateKernels,
 }
 
 #: The default of each operation beyond `Backend`, by its name.

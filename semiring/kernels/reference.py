@@ -17,6 +17,7 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.errors import no_star
 from semiring.kernels.contract import (
+    Adjacency,
     Array,
     Capabilities,
     CentralityKernels,
@@ -26,11 +27,12 @@ from semiring.kernels.contract import (
     SequenceKernels,
     SparseKernels,
     Steps,
+    UpdateKernels,
     dependency_block,
 )
 from semiring.kernels.nearest_trees import reference_predecessors
 from semiring.kernels.spans import record_kernels
-from semiring.kernels.tolerance import Tolerance
+from semiring.kernels.tolerance import Tolerance, tolerance_for
 
 
 def _add(plan: KernelPlan, x: Array, y: Array) -> Array:
@@ -71,7 +73,7 @@ def pack_bits(words: Array, values: Array) -> None:
 
 
 @record_kernels
-class ReferenceBackend(PathKernels, SequenceKernels, SparseKernels, CentralityKernels):
+class ReferenceBackend(PathKernels, SequenceKernels, SparseKernels, CentralityKernels, UpdateKernels):
     """The kernel contract in NumPy. Packed bits are unpacked for a computation and packed again."""
 
     name = "reference"
@@ -280,6 +282,65 @@ class ReferenceBackend(PathKernels, SequenceKernels, SparseKernels, CentralityKe
                 _add_dependencies_of(graph, source, has_endpoints, *sums)
             vertex_sums += sums[0]
             edge_sums += sums[1]
+
+    def improve(
+        self, plan: KernelPlan, D: Array, P: Array, tails: Array, heads: Array, weights: Array, touched: Array
+    ) -> int:
+        """Add one edge after the other, by a product of a column and a row."""
+        count = 0
+        for u, v, weight in zip(tails.tolist(), heads.tolist(), weights, strict=True):
+            offers = _mul(plan, _mul(plan, D[:, u : u + 1], np.full((1, 1), weight)), D[v : v + 1])
+            is_better = (_add(plan, D, offers) != D) & (np.arange(len(D)) != v)[:, None]
+            D[is_better] = offers[is_better]
+            if P.size:
+                before = np.broadcast_to(np.where(np.arange(len(D)) == v, u, P[v]), D.shape)
+                P[is_better] = before[is_better]
+            count += int((is_better & ~touched).sum() if touched.size else is_better.sum())
+            if touched.size:
+                touched |= is_better
+        return count
+
+    def count_users(
+        self,
+        plan: KernelPlan,
+        D: Array,
+        P: Array,
+        adjacency: Adjacency,
+        tails: Array,
+        heads: Array,
+        weights: Array,
+        tolerance: tuple[float, float],
+    ) -> Array:
+        """Return that every path may use the edges."""
+        return np.full(len(D), len(D))
+
+    def repair(
+        self,
+        plan: KernelPlan,
+        D: Array,
+        P: Array,
+        adjacency: Adjacency,
+        tails: Array,
+        heads: Array,
+        weights: Array,
+        tolerance: tuple[float, float],
+        counts: Array,
+    ) -> tuple[Array, Array, Array] | None:
+        """Find all values again by sweeps over the matrix, and the predecessors from them."""
+        n, old = len(D), D.copy()
+        A = np.full((n, n), plan.zero, D.dtype)
+        A[np.repeat(np.arange(n), np.diff(adjacency.starts)), adjacency.heads] = adjacency.weights
+        D[...] = A
+        np.fill_diagonal(D, plan.one)
+        for _ in range(n):
+            before = D.copy()
+            self.multiply_add(plan, D, before, A)
+            if np.array_equal(before, D):
+                break
+        if P.size:
+            P[...] = reference_predecessors(plan, D, A, tolerance_for(plan, D))
+        rows, columns = np.nonzero(old != D)
+        return rows, columns, old[rows, columns]
 
     def _add_term(
         self, plan: KernelPlan, values: Array, witness: Array | None, place: Any, a: Any, b: Any, k: int

@@ -29,6 +29,7 @@ KINDS: dict[str, str] = {
     ),
     **dict.fromkeys(("find_predecessors", "find_tree", "fold_paths", "count_paths"), "predecessors"),
     **dict.fromkeys(("search_table", "search_near", "add_dependencies"), "search"),
+    **dict.fromkeys(("improve", "count_users", "repair"), "update"),
     "replay": "replay",
 }
 del KINDS["has_bit_kernels"]

@@ -314,6 +314,7 @@ class _PathRequest(NamedTuple):
                 if self.explain:
                     closed, explanation = closed
                 paths = Paths(labelled_array.restore(closed), semiring, names=names, weights=A)
+                paths._is_undirected = self._is_undirected(labelled_array)
                 return paths, self._state_subject(explanation, paths)
             if self.explain:
                 method, full = self.options["method"], isinstance(self.explain, str)
@@ -330,7 +331,13 @@ class _PathRequest(NamedTuple):
         back = result_converter(A)
         weights = matrix if one is None else A
         paths = Paths(labelled_array.restore(back(distances)), semiring, back(trees), names=names, weights=weights)
+        paths._is_undirected = self._is_undirected(labelled_array)
         return paths, self._state_subject(explanation, paths)
+
+    def _is_undirected(self, labelled_array: LabelledArray) -> bool:
+        """Return whether each edge was taken in both directions."""
+        network = labelled_array.network
+        return self.reading.directed is False or (network is not None and not network.directed)
 
     def _state_subject(self, explanation: Explanation | None, paths: Paths) -> Explanation | None:
         """Return the explanation, with the paths in its first line."""

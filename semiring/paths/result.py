@@ -16,16 +16,24 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring, min_plus
 from semiring.algebra.expressions.tree import is_floating, is_half
 from semiring.algorithms.stored_paths import follow_edges
-from semiring.arguments import require_integer
+from semiring.arguments import check_flags, require_integer
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.folds import farthest_entries, fold_rows
-from semiring.arrays.labels import make_frame
+from semiring.arrays.labels import is_frame, make_frame
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.operands import as_array, as_matrix, as_square_matrices, result_converter
 from semiring.arrays.parts import pieces, to_host_array
 from semiring.arrays.sparse import check_sparse, is_sparse
 from semiring.arrays.vertices import Vertices
-from semiring.errors import AlgebraError, DeviceError, NegativeCycleError, NoPathError, SemiringError, ShapeError
+from semiring.errors import (
+    AlgebraError,
+    DeviceError,
+    DivergenceError,
+    NegativeCycleError,
+    NoPathError,
+    SemiringError,
+    ShapeError,
+)
 from semiring.io.network import Network
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Facts, KernelPlan, has_operation
@@ -33,6 +41,7 @@ from semiring.kernels.nearest_trees import nearest_tree, path_sums
 from semiring.kernels.tolerance import tolerance_for
 from semiring.namespaces import array_namespace, is_device_array
 from semiring.out_of_core.stored_matrix import is_npy_name
+from semiring.thread_counts import get_threads
 
 __all__ = ["Paths"]
 
@@ -93,6 +102,8 @@ class Paths:
     """
 
     _is_stored = False  # whether the matrix and the weights are memory maps of files
+    _is_undirected = False  # whether `update` changes both directions of an edge by default
+    _closed_graph: Any = None  # what `update` knows of the edges
 
     def __init__(
         self,
@@ -121,6 +132,8 @@ class Paths:
                 "paths between all pairs have no explanation: pass explain=True, which returns (paths, explanation). "
                 "Paths with sources=, targets= or limit= have one"
             )
+        if "_is_invalid" in vars(self) and name[:2] != "__":
+            raise ValueError("an update of these paths was interrupted, so they are not valid: compute them again")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __len__(self) -> int:
@@ -992,6 +1005,101 @@ class Paths:
             dtype = np.float32 if is_half(self._distances.dtype) else self._distances.dtype
             return csr_array((n, n), dtype=dtype)
         return csr_array((edges.weights, edges.heads, edges.starts), shape=(n, n))
+
+    # --------------------------------------------------------------------------------------------------- changes
+
+    def update(self, tails: Any, heads: Any, weights: Any, *, directed: bool | None = None) -> int:
+        """Change edges, and with them the distances and the paths, in place.
+
+        Parameters
+        ----------
+        tails, heads : sequence of vertices, or vertex
+            The ends of the edges tails[e] → heads[e], k vertices each, by number or name.
+        weights : sequence of scalar, or scalar
+            The k new weights. A weight replaces that of the edge, better or worse; the zero of the semiring, ∞ in
+            min-plus, removes the edge. One weight with two vertices changes one edge.
+        directed : bool, optional
+            False changes both directions of each edge. The default is the direction of the graph.
+
+        Returns
+        -------
+        int
+            The number of pairs whose distance changes.
+
+        Raises
+        ------
+        NegativeCycleError, DivergenceError
+            If a new weight makes a cycle that improves without end. Nothing is changed.
+        AlgebraError
+            If these paths have no weights, or are those of ``reflexive=False`` or of some sources or targets.
+        ShapeError
+            If these are the paths of a stack, or the numbers of vertices and weights differ.
+        DeviceError
+            If the matrix is on a GPU.
+        ValueError
+            If the matrix or the predecessors are read-only, or an edge is listed with two weights.
+        VertexError, DomainError, DTypeError, IntegerOverflowError
+            If there is no such vertex, or a weight is not valid.
+
+        Notes
+        -----
+        The first call copies the weights, so the caller's matrix does not change. The matrix and the predecessors are
+        changed in place. Costs as `semiring.update`. An interrupted update leaves the paths unchanged, or not valid:
+        then every use of them raises `ValueError`.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> roads = sr.shortest_paths(sr.as_network([("Ulm", "Kiel", 7.0), ("Kiel", "Jena", 4.0)], directed=False))
+        >>> roads.update("Ulm", "Jena", 3.0)
+        2
+        >>> roads.update(["Ulm"], ["Kiel"], [float("inf")])
+        0
+        >>> roads.path("Ulm", "Kiel"), float(roads.distance("Ulm", "Kiel"))
+        (['Ulm', 'Jena', 'Kiel'], 7.0)
+        """
+        self._refuse_stack("update")
+        from semiring.paths.updates import change_edges, read_edges
+
+        graph = self._open_for_changes() if self._closed_graph is None else self._closed_graph
+        check_flags({"directed": directed})
+        options = {"directed": not self._is_undirected if directed is None else bool(directed)}
+        dtype = self._distances.dtype
+        edges = read_edges(self._vertex_index, tails, heads, weights, self.semiring, dtype, **options)
+        try:
+            count = change_edges(graph, edges, get_threads())
+        except DivergenceError as error:
+            raise error.named(self.names) from None
+        finally:
+            if graph.is_writing:  # an interrupt, or an error, left a part of the changes
+                vars(self).clear()
+                self._is_invalid = True
+        self._closed_graph, self._weights, self._trees = graph, graph.A, {}
+        for name in [*vars(self)]:
+            if isinstance(getattr(type(self), name, None), cached_property):
+                del vars(self)[name]
+        if self.matrix is not self._distances and is_frame(self.matrix):
+            self.matrix = make_frame(self._distances, *self._axis_names)
+        return count
+
+    def _open_for_changes(self) -> Any:
+        """Return the matrices to change, with a copy of the weights."""
+        from semiring.paths.updates import ClosedGraph, require_closed
+
+        D, P = self._distances, self.predecessors
+        if is_device_array(D):
+            raise DeviceError(
+                "the paths are on a GPU, and updates run on the CPU: compute them from arrays on the host"
+            )
+        if not self._is_reflexive:
+            raise AlgebraError("paths with reflexive=False have cycles, which are not updated: leave out reflexive=")
+        require_closed(D, self.semiring)
+        if is_frame(self.matrix):  # whose entries may be read-only: a new frame replaces it
+            D = self._distances = np.array(D)
+        for name, array in (("matrix", D), ("predecessors", P)):
+            if array is not None and not (isinstance(array, np.ndarray) and array.flags.writeable):
+                raise ValueError(f"the {name} is read-only, and update changes it in place: make Paths of a copy")
+        return ClosedGraph(D, np.array(self._plan_and_weights[1], D.dtype), self.semiring, P)
 
     # ---------------------------------------------------------------------------------------------- all pairs
 

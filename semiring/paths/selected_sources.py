@@ -17,7 +17,7 @@ from semiring.arrays.memory import demand_memory
 from semiring.arrays.parts import to_host_array
 from semiring.arrays.vertices import Vertices
 from semiring.closures.explain import Explanation
-from semiring.errors import DeviceError, MissingExtraError, ShapeError, VertexError
+from semiring.errors import AlgebraError, DeviceError, MissingExtraError, ShapeError, VertexError
 from semiring.io.network import Network
 from semiring.paths.result import Paths
 
@@ -118,6 +118,13 @@ class SomePaths(Paths):
         if self._is_sparse:
             self.matrix.eliminate_zeros()
         return self
+
+    def update(self, tails: Any, heads: Any, weights: Any, *, directed: bool | None = None) -> int:
+        """Raise `AlgebraError`: without all pairs, a change of an edge has no paths to begin from."""
+        raise AlgebraError(
+            "paths of some sources, targets or a limit are not updated: compute all pairs, without sources=, targets= "
+            "and limit=, or call factor(A), whose update takes sparse graphs"
+        )
 
     def __len__(self) -> int:
         return int(self.matrix.shape[0]) if self._is_stack else len(self._vertex_index)

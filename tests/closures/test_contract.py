@@ -143,12 +143,12 @@ def test_a_backend_has_what_it_declares(backend):
 
 
 def test_which_groups_are_declared():
-    """The fallback declares paths, sequences, sparse products and centrality. Only the GPU declares streams, passes
-    and graphs, and no sequences."""
+    """The fallback declares paths, sequences, sparse products, centrality and updates. Only the GPU declares
+    streams, passes and graphs, and no sequences."""
     both = {"products", "closures", "paths"}
     assert {backend.name: set(declared_groups(backend)) for backend in every_backend()} == {
-        "cpu": both | {"sequences", "sparse", "centrality"},
-        "reference": {"paths", "sequences", "sparse", "centrality"},
+        "cpu": both | {"sequences", "sparse", "centrality", "updates"},
+        "reference": {"paths", "sequences", "sparse", "centrality", "updates"},
         "cuda": both | {"streams", "passes", "graphs"},
     }
     hints = typing.get_type_hints(Capabilities, {**vars(contract), "Tolerance": object})

@@ -58,6 +58,7 @@ CALLS = {
         "plot.plot_matrix": (REAL,),
     },
     **{"best_paths": (REAL,), "spectral.eigen": (REAL,)},
+    **{"update": (np.ones((2, 2)), np.ones((2, 2)), 0, 1, 2.0)},
     **{"centrality.edge_betweenness": (REAL,), "centrality.closeness": (REAL,)},
     **{"spectral.cycle_mean": (REAL,), "spectral.residuate": (REAL, REAL), "testing.check_path": (REAL, [0, 1])},
     **{

@@ -59,7 +59,7 @@ PUBLIC = """
 CATALOGUE METHODS BitMatrix Network Paths Semiring add as_network as_semiring best_paths closure condensation
 einsum einsum_path factor fixed_point get_threads identity longest_paths matmul most_reliable_paths multi_dot multiply
 pack power precompile profile read reduce scan set_threads shortest_paths threads transitive_closure
-transitive_reduction widest_paths write zeros
+transitive_reduction update widest_paths write zeros
 """
 
 
@@ -88,6 +88,7 @@ COMPUTING = {
     "condensation": (BITS,),
     "transitive_closure": (BITS,),
     "transitive_reduction": (BITS,),
+    "update": (np.zeros((2, 2)), np.zeros((2, 2)), 0, 1, 0.0),
     "widest_paths": (REAL,),
     "blas.axpy": (1.0, REAL, REAL),
     "blas.dot": (REAL[0], REAL[0]),

@@ -8,8 +8,8 @@ From the bottom up:
 * `elimination` has the loops of sparse elimination.
 * `bits` has products and closures of truth values packed into words.
 * `sparse_loops` has the products of sparse matrices.
-* `predecessors` has the search for predecessors, `dijkstra` Dijkstra's algorithm, and `dependency_loops` sums over
-  all shortest paths.
+* `predecessors` has the search for predecessors, `dijkstra` Dijkstra's algorithm, `dependency_loops` sums over all
+  shortest paths, and `update_loops` changes of a closure.
 * `threads` has the pool of threads and the team of native threads.
 * `kernels` holds the kernels of one definition.
 * `first_calls` computes the first calls of a definition in NumPy, while another process compiles its kernels.
@@ -29,6 +29,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import adds_exponentials
 from semiring.errors import AlgebraError
 from semiring.kernels.contract import (
+    Adjacency,
     Array,
     Capabilities,
     CentralityKernels,
@@ -40,6 +41,7 @@ from semiring.kernels.contract import (
     SequenceKernels,
     SparseKernels,
     Steps,
+    UpdateKernels,
 )
 from semiring.kernels.cpu.compiler_process import PRODUCT
 from semiring.kernels.cpu.first_calls import FirstCalls
@@ -64,7 +66,9 @@ _NO_MARKS = np.empty((0, 0), np.int32)
 
 
 @record_kernels
-class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels, SparseKernels, CentralityKernels):
+class CpuBackend(
+    ProductKernels, ClosureKernels, PathKernels, SequenceKernels, SparseKernels, CentralityKernels, UpdateKernels
+):
     """The kernel contract, which documents the operations, on every dtype of the host, and on packed bits."""
 
     name = "cpu"
@@ -463,6 +467,44 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels, S
         from semiring.kernels.cpu import dependency_loops
 
         dependency_loops.add_dependencies(plan, graph, sources, has_endpoints, vertex_sums, edge_sums)
+
+    def improve(
+        self, plan: KernelPlan, D: Array, P: Array, tails: Array, heads: Array, weights: Array, touched: Array
+    ) -> int:
+        from semiring.kernels.cpu import update_loops
+
+        return update_loops.improve(plan, D, P, tails, heads, weights, touched)
+
+    def count_users(
+        self,
+        plan: KernelPlan,
+        D: Array,
+        P: Array,
+        adjacency: Adjacency,
+        tails: Array,
+        heads: Array,
+        weights: Array,
+        tolerance: tuple[float, float],
+    ) -> Array:
+        from semiring.kernels.cpu import update_loops
+
+        return update_loops.count_users(plan, D, P, adjacency, tails, heads, weights, tolerance)
+
+    def repair(
+        self,
+        plan: KernelPlan,
+        D: Array,
+        P: Array,
+        adjacency: Adjacency,
+        tails: Array,
+        heads: Array,
+        weights: Array,
+        tolerance: tuple[float, float],
+        counts: Array,
+    ) -> tuple[Array, Array, Array] | None:
+        from semiring.kernels.cpu import update_loops
+
+        return update_loops.repair(plan, D, P, adjacency, tails, heads, weights, tolerance, counts)
 
 
 def _report_divergence(plan: KernelPlan, pivot: int) -> None:

@@ -43,7 +43,7 @@ def new_workspace(n, zero):
 
 
 @inner
-def _sift_down(sr, keys, queue, place, size):
+def sift_down(sr, keys, queue, place, size):
     """Remove the first vertex of a queue of size + 1: move its last vertex to the top, and sift it down."""
     key, v, slot, first = keys[size], queue[size], 0, 1
     while first < size:
@@ -77,7 +77,7 @@ def search(sr, starts, heads, weights, source, zero, one, limit, targets, target
         key, v = keys[0], queue[0]
         size -= 1
         if size:
-            _sift_down(sr, keys, queue, place, size)
+            sift_down(sr, keys, queue, place, size)
         keys[size] = zero
         place[v], order[settled] = _SETTLED, v
         settled += 1
