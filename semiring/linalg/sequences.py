@@ -4,10 +4,12 @@ A step replaces a vector x, a row of states, by (x ⊗ Aₜ) ⊗ wₜ: a product
 the step. In `log_plus` that is the forward algorithm of a hidden Markov model, and in `max_plus` that of Viterbi. The
 same holds for a linear-chain CRF: Aₜ are the transitions, wₜ the emissions.
 
-In a `Chain`, the dimensions of the batch come first. All arrays have the same number of them, and they broadcast. Each
-step is one product for the whole batch. With small matrices, the calls cost more than the products. Neighbours are
-multiplied side by side then, in log₂ T calls and with more work (Blelloch, Prefix sums and their applications, 1990).
-The choice depends on shapes alone.
+In a `Chain`, the dimensions of the batch come first. All arrays have the same number of them, and they broadcast. On
+the host all steps run in compiled code (`semiring.kernels.contract.SequenceKernels`), unless a step is so large that a
+call for each costs nothing, or integers may leave their range. Without such kernels each step is one product for the
+whole batch. With small matrices on a GPU, the calls cost more than the products. Neighbours are multiplied side by
+side then, in log₂ T calls and with more work (Blelloch, Prefix sums and their applications, 1990). The choice depends
+on shapes alone. A `SparseChain` has sparse matrices.
 """
 
 from __future__ import annotations
@@ -35,7 +37,6 @@ from semiring.arrays.encoding import (
 from semiring.arrays.memory import new_array
 from semiring.arrays.operands import operands, result_converter, run_on_operand_device
 from semiring.arrays.scans import limits_of
-from semiring.arrays.sparse import is_sparse
 from semiring.errors import DTypeError, ShapeError
 from semiring.kernels.contract import CompressedRows, Steps
 from semiring.linalg.dispatch import (
@@ -671,8 +672,8 @@ def multi_dot(
     ----------
     As : array_like, shape (T, ..., n, n) or (n, n)
         The matrices of all steps, or one that serves each of them. Dimensions between are a batch: they broadcast with
-        those of ``x``, ``weights`` and ``lengths``. A SciPy sparse matrix, or a list of them, needs no dense matrix;
-        ``lengths`` and ``return_witness`` are then refused.
+        those of ``x``, ``weights`` and ``lengths``. Or a sparse matrix (n, n), as in `matmul`, or a list of one for
+        each step. The time then follows the stored entries.
     x : array_like, shape (..., n), optional
         Vectors, each a row on the left of the first matrix. Vectors with the same matrices are the rows of one product
         a step. Without x the result is the product of the matrices, (..., n, n).
@@ -686,7 +687,8 @@ def multi_dot(
         The factors of the entries after each step: the step is (x ⊗ Aₜ) ⊗ wₜ, as if Aₜ were Aₜ ⊗ diag(wₜ). For example,
         the emissions of a hidden Markov model, which then need no matrix for each sequence.
     lengths : array_like of int, shape (...), optional
-        The number of steps that each sequence of the batch takes, from 0 to T.
+        The number of steps that each sequence of the batch takes, from 0 to T. For a product of sparse matrices without
+        x it is one number.
     steps : int, optional
         T, needed if neither As nor weights have a dimension for the steps.
     check : bool, default True
@@ -715,7 +717,7 @@ def multi_dot(
         For lengths or steps out of range.
     TypeError
         If ``steps`` is not an integer. With ``return_witness`` and without x. With ``lengths`` or ``return_witness``
-        for sparse matrices.
+        for a sparse x.
     DTypeError
         If lengths are not integers, and as in `matmul`.
     AlgebraError
@@ -725,9 +727,10 @@ def multi_dot(
 
     Notes
     -----
-    It costs T·n² pairs for each vector, and T·n³ without x. If n is so small that calls would cost more than pairs, it
-    takes log₂ T calls with T·n³ pairs and the memory of T matrices instead. The choice depends on the shapes, and the
-    rounding depends on the choice.
+    It costs T·n² pairs for each vector, and T·n³ without x. Sparse matrices cost a pair for each stored entry and step.
+    One matrix that serves all steps is copied, some times if its columns differ much in their numbers of entries.
+    On a GPU, if n is so small that calls would cost more than pairs, it takes log₂ T calls with T·n³ pairs and the
+    memory of T matrices instead. The way of the computation depends on the shapes, and the rounding of sums on the way.
 
     For the witness K, C[j] = x[K[0, j]] ⊗ A₁[K[0, j], K[1, j]] ⊗ … ⊗ A_T[K[T−1, j], j], with the weights between. Of
     several best paths the function returns the one whose states, from the last on, are the smallest. With `max_plus` on
@@ -760,7 +763,7 @@ def multi_dot(
             raise TypeError("x is None: with return_witness=True, pass the states before the first step")
     given = As, x, semiring, weights, lengths, steps, check, threads, device
     is_sparse_chain = _is_sparse_chain(As, x)
-    if is_sparse_chain and (x is None or is_sparse(x)):
+    if is_sparse_chain and (x is None or has_sparse(x)):
         if return_witness:
             raise TypeError("x is sparse: with return_witness=True, pass a dense x, the states before the first step")
         *_, product = _sparse_products(*given)
@@ -834,7 +837,7 @@ def scan(
     semiring = as_semiring(semiring)
     given = As, x, semiring, weights, lengths, steps, check, threads, device
     is_sparse_chain = _is_sparse_chain(As, x)
-    if is_sparse_chain and (x is None or is_sparse(x)):
+    if is_sparse_chain and (x is None or has_sparse(x)):
         _, *products = _sparse_products(*given)
         return products
     chain, dtype = _build_sparse_chain(*given) if is_sparse_chain else _build_chain(*given)

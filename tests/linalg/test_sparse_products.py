@@ -521,6 +521,8 @@ def test_sparse_tensors_give_sparse_tensors(layout, rng):
         "gemv": lambda A, B, x: sr.blas.gemv(A, x, transpose=True),
         "rows": lambda A, B, x: sr.reduce(A, axis=1),
         "steps": lambda A, B, x: sr.multi_dot(A, x, steps=3),
+        "steps of a sparse x": lambda A, B, x: sr.multi_dot(A, B, steps=2),
+        "before": lambda A, B, x: sr.multi_dot(A, x, steps=3, return_witness=True)[1],
     }
     for name, call in results.items():
         found, expected = call(A, B, vector), call(S, T, x)
