@@ -110,7 +110,7 @@ class ComponentsUnderPotentials(_DivisionBelowZero):
     Blocks above the diagonal are products of closed blocks, in the caller's weights.
     """
 
-    name = "components_under_potentials"
+    name = "components_below_zero"
     serves = (Components.name,)
     reports_parts = True
     apart = True
