@@ -98,7 +98,7 @@ class FirstCalls:
     def __init__(self, plan: KernelPlan, is_compiled: Callable[[], bool]) -> None:
         """``is_compiled`` loads the compiler, and returns whether the products of the plan need no compilation."""
         self._plan, self._is_compiled = plan, is_compiled
-        self._given_seconds, self._spent_seconds = _given_seconds(), 0.0
+        self._given_seconds, self._spent_seconds, self._searched_seconds = _given_seconds(), 0.0, 0.0
         self.pending = set() if self._given_seconds == 0 else _groups(plan)
         self._may_have_negative_zeros = plan.dtype.kind == "f" and not plan.facts.nonnegative
 
@@ -178,11 +178,11 @@ class FirstCalls:
 
     def _may_use_compiled(self, group: str, seconds: float) -> bool:
         """Return whether the compiled kernels of a group serve this call and all later calls."""
-        before, given = self._spent_seconds, self._given_seconds
+        given = self._given_seconds
         self._spent_seconds += seconds
         loading_seconds = 0.0 if "numba" in sys.modules else _LOADING_SECONDS
         if given is not None:
-            return self._spent_seconds > given or (self._spent_seconds > loading_seconds and self._is_compiled())
+            return self._spent_seconds > given or self._finds_kernels(loading_seconds)
         if self._spent_seconds > min(loading_seconds, _COMPILING_SECONDS) and compiler_process.is_ready(
             self._plan, group
         ):
@@ -195,7 +195,14 @@ class FirstCalls:
             return True
         if self._spent_seconds <= _COMPILING_SECONDS or compiler_process.request(self._plan, group):
             return False
-        return self._spent_seconds > _SECONDS_WITHOUT_PROCESS or (before > loading_seconds and self._is_compiled())
+        return self._spent_seconds > _SECONDS_WITHOUT_PROCESS or self._finds_kernels(loading_seconds)
+
+    def _finds_kernels(self, loading_seconds: float) -> bool:
+        """Return whether the products are on disk, at most once in each doubling of the time in NumPy."""
+        if self._spent_seconds <= max(loading_seconds, 2 * self._searched_seconds):
+            return False
+        self._searched_seconds = self._spent_seconds
+        return self._is_compiled()
 
 
 def _product_seconds(C: Array, A: Array) -> float:

@@ -161,14 +161,22 @@ def multiply_witness(plan: KernelPlan, C: Array, W: Array, A: Array, B: Array, k
             np.copyto(c, best, where=better)
 
 
+def _is_rounded(plan: KernelPlan) -> bool:
+    """Return whether ⊗ may round, so that the order of a closure's operations decides bits."""
+    exact = {"min", "max", "and", "or", "xor", "invert", "where", "lt", "le", "gt", "ge", "eq", "ne", "neg", "abs"}
+    return plan.dtype.kind == "f" and not plan.semiring.mul.expression.operations <= exact
+
+
 def close(plan: KernelPlan, A: Array, pivotwise_rows: int) -> None:
     """Compute A ← A* of each matrix of a stack (count, n, n) in place, in the order of the compiled kernels.
 
-    Matrices of at most ``pivotwise_rows`` rows are one block. The first pivot without a star is written to the plan's
-    status, numbered through all matrices, and A is then undefined.
+    Matrices of at most ``pivotwise_rows`` rows are one block. So is a matrix that stays in the cache, if no operation
+    rounds. The first pivot without a star is written to the plan's status, numbered through all matrices, and A is then
+    undefined.
     """
     operations, n = _operations(plan), A.shape[-1]
-    width = n if n <= pivotwise_rows else PIVOTS
+    is_one_block = n <= pivotwise_rows or (n * n * A.itemsize <= _BLOCK_BYTES and not _is_rounded(plan))
+    width = n if is_one_block else PIVOTS
     failed = np.full(len(A), n)
     with np.errstate(all="ignore"):
         for start in range(0, n, width):
@@ -216,18 +224,20 @@ def _eliminate(plan: KernelPlan, A: Array, operations: _Operations) -> Array:
     is_unit, one, terms = has_unit_star(semiring, plan.dtype), plan.dtype.type(plan.one), np.empty(A.shape, A.dtype)
     failed = np.full(len(A), 1 << 40)
     for k in range(n):
-        pivot, column, row = A[:, k, k].copy(), A[:, :, k : k + 1].copy(), A[:, k : k + 1].copy()
         if divergence is not None:
+            pivot = A[:, k, k]
             diverges = np.broadcast_to(divergence.evaluate({"x": pivot}, plan.dtype), pivot.shape)
             failed = np.where(diverges & (failed > n), k, failed)
         if is_unit:
-            pivot[...] = one
-        else:
-            pivot[...] = star.evaluate({"x": pivot}, plan.dtype)
-            operations.mul(column, pivot[:, None, None], out=column)
+            # 1̄ ⊕ pivot = 1̄, so the row and the column of the pivot do not change.
+            operations.add(A, operations.mul(A[:, :, k : k + 1], A[:, k : k + 1], out=terms), out=A)
+            A[:, k, k] = one
+            continue
+        pivot, column, row = A[:, k, k].copy(), A[:, :, k : k + 1].copy(), A[:, k : k + 1].copy()
+        pivot[...] = star.evaluate({"x": pivot}, plan.dtype)
+        operations.mul(column, pivot[:, None, None], out=column)
         operations.add(A, operations.mul(column, row, out=terms), out=A)
-        if not is_unit:
-            operations.mul(pivot[:, None, None], row, out=row)
+        operations.mul(pivot[:, None, None], row, out=row)
         A[:, :, k], A[:, k], A[:, k, k] = column[:, :, 0], row[:, 0], pivot
     return failed
 
