@@ -18,7 +18,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,6 @@ from benchmarks.common import Table, by_clock, comparing, device_milliseconds, f
 from benchmarks.gpu.peers import peers
 from benchmarks.packages import require
 from semiring.kernels.cuda import closing as staged
-from semiring.kernels.cuda.closing import paper_kernels as papers
 from semiring.kernels.engine import make_plan
 from semiring.testing import uniform_graph
 
@@ -230,25 +229,21 @@ def energy(options: argparse.Namespace) -> Table:
     # The address identifies the GPU, because CUDA_VISIBLE_DEVICES makes CUDA's numbers differ from those of NVML.
     handle = pynvml.nvmlDeviceGetHandleByPciBusId(cupy.cuda.Device().pci_bus_id)
     rows = []
-    for name in ("staged", "lund_smith", "katz_kider"):
-        for n in options.energy:
-            given = cupy.asarray(graph(n, 60))
-            work = given.copy()
-            close = partial(papers.close, plan(), work, name)
-            if name == "staged":
-                close = partial(staged.close, plan(), work)
-            close()
+    for n in options.energy:
+        given = cupy.asarray(graph(n, 60))
+        work = given.copy()
+        staged.close(plan(), work)
+        cupy.cuda.Device().synchronize()
+        count, before, start = 0, pynvml.nvmlDeviceGetTotalEnergyConsumption(handle), time.perf_counter()
+        while not count or time.perf_counter() - start < options.counted:
+            work[...] = given
+            staged.close(plan(), work)
             cupy.cuda.Device().synchronize()
-            count, before, start = 0, pynvml.nvmlDeviceGetTotalEnergyConsumption(handle), time.perf_counter()
-            while not count or time.perf_counter() - start < options.counted:
-                work[...] = given
-                close()
-                cupy.cuda.Device().synchronize()
-                count += 1
-            joules = (pynvml.nvmlDeviceGetTotalEnergyConsumption(handle) - before) / 1e3 / count
-            elapsed = (time.perf_counter() - start) / count
-            rows.append([name, n, joules, n**3 / joules / 1e9, joules / elapsed])
-    return Table("Energy, 60 edges a vertex", ["kernel", "n", "joules", "G pairs a joule", "watts"], rows)
+            count += 1
+        joules = (pynvml.nvmlDeviceGetTotalEnergyConsumption(handle) - before) / 1e3 / count
+        elapsed = (time.perf_counter() - start) / count
+        rows.append([n, joules, n**3 / joules / 1e9, joules / elapsed])
+    return Table("Energy of staged, 60 edges a vertex", ["n", "joules", "G pairs a joule", "watts"], rows)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
