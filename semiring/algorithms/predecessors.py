@@ -19,8 +19,8 @@ if D[i, p] ⊗ w(p, j) = D[i, j]. There are four steps, and docs/predecessors.md
    |D[i, p] ⊗ w(p, j) - D[i, j]|.
 
 If one strong component has weights of both signs, the search runs under potentials, before the distances are shifted
-back. All weights are then ≥ 0, and step 2 applies. If there are several components, the search runs in the original
-weights.
+back. All weights are then ≥ 0, and step 2 applies. If there are several components, or few vertices, the search runs in
+the original weights.
 
 Cost: O(n² log n) on complete graphs with random weights, some 8 ns a pair on one Zen 4 core. A pair takes some 50 ns
 where ties abound, or where hundreds of direct edges lead to every vertex. It took 200 ns in the worst case that was
@@ -43,9 +43,9 @@ from semiring.algorithms.potentials.rounding import least_magnitude, shift_bound
 from semiring.arrays.parts import to_host_array
 from semiring.errors import AlgebraError
 from semiring.kernels.contract import NO_PREDECESSOR, Backend, KernelPlan
-from semiring.kernels.engine import Engine
+from semiring.kernels.engine import Engine, make_plan
 from semiring.kernels.nearest_trees import nearest_tree, path_sums, reference_predecessors
-from semiring.kernels.tolerance import Tolerance, depends_on_distances, tolerance_for
+from semiring.kernels.tolerance import Tolerance, depends_on_distances, tolerance_for, tolerance_of
 from semiring.namespaces import array_namespace
 
 __all__ = ["PredecessorSearch", "predecessors"]
@@ -76,16 +76,45 @@ def predecessors(backend: Backend, plan: KernelPlan, D: Array, weights: Array) -
     """
     if not D.size:
         return array_namespace(D).empty(D.shape, np.int32)  # type: ignore[no-any-return]  # CuPy has no types
-    if D.ndim > 2 and depends_on_distances(plan):  # each matrix has a tolerance of its own
-        trees = [predecessors(backend, plan, *matrices) for matrices in zip(D, weights, strict=True)]
-        return array_namespace(D).stack(trees)  # type: ignore[no-any-return]
+    if D.ndim > 2 and depends_on_distances(plan):
+        return _search_each(backend, plan, D, weights)
     tolerance = tolerance_for(plan, D)
     if tolerance.is_exact or plan.semiring.tropical is None or plan.facts.nonnegative:
         return _search(backend, plan, D, weights, tolerance)
     return _search_mixed_signs(backend, plan, D, weights, tolerance)
 
 
-def _search(backend: Backend, plan: KernelPlan, D: Any, weights: Any, tolerance: Tolerance) -> Array:
+def _search_each(backend: Backend, plan: KernelPlan, D: Any, weights: Any) -> Array:
+    """Compute the predecessors of a stack whose matrices have tolerances of their own.
+
+    Matrices without a weight below 0 have the tolerance of a call for them alone.
+    """
+
+    def search_alone(number: int) -> Array:
+        known = plan if has_gain[number] else nonnegative
+        return predecessors(backend, known, D[number], weights[number])
+
+    n, xp = D.shape[-1], array_namespace(D)
+    is_mixed = plan.semiring.tropical is not None
+    nonnegative = make_plan(plan.semiring, plan.dtype, nonnegative=is_mixed, threads=plan.threads)
+    has_gain = to_host_array((weights < 0).any(axis=(1, 2))) if is_mixed else np.ones(len(D), np.bool_)
+    if xp is not np:
+        result: Array = xp.stack([search_alone(number) for number in range(len(D))])
+        return result
+    largest = np.where(np.isfinite(D), np.abs(D), 0).max(axis=(1, 2)).tolist()
+    limits = [tolerance_of(plan if gains else nonnegative, n, x) for gains, x in zip(has_gain, largest, strict=True)]
+    try:
+        pred = _search(backend, plan, D, weights, limits)
+    except AlgebraError:  # of some matrix, whose rows are repaired
+        return np.stack([search_alone(number) for number in range(len(D))])
+    if is_mixed:
+        is_coarse = has_gain & (shift_bound(n, np.array(largest)) >= least_magnitude(weights))
+        for number in np.flatnonzero(is_coarse).tolist():
+            pred[number] = search_alone(number)
+    return pred
+
+
+def _search(backend: Backend, plan: KernelPlan, D: Any, weights: Any, tolerance: Tolerance | list[Tolerance]) -> Array:
     """Compute predecessors by the backend, or by the reference backend if it has no search kernel."""
     if backend.capabilities.paths is not None:
         pred: Array = backend.capabilities.paths.find_predecessors(plan, D, tolerance, weights)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.algorithm import AUTO, Algorithm, Circumstances
 from semiring.algorithms.predecessors import PredecessorSearch
 from semiring.algorithms.schedule import schedule_for
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from semiring.closures.problem import Problem
 
 __all__ = ["OneByOne", "SmallLoop", "StackTogether"]
+
+#: The most bytes of the weights, by kind of dtype, whose sums float64 holds as the search for predecessors adds them.
+_SEARCHED_BYTES = {"f": 8, "i": 4}
 
 
 class SmallLoop(Algorithm):
@@ -53,12 +57,14 @@ class SmallLoop(Algorithm):
 
     def reason_against(self, p: Problem) -> str | None:
         facts = p.facts
-        if p.plus or p.predecessors is not None or p.progress is not None or facts.rounded_to is not None:
+        if p.plus or p.progress is not None or facts.rounded_to is not None:
             return "only A*, by any method"
         if 0 in facts.shape:
             return "there is nothing to close"
         if facts.dtype not in (np.float32, np.float64) and facts.dtype.kind != "i":
             return "no numbers that gain"
+        if p.predecessors is not None and facts.dtype.itemsize > _SEARCHED_BYTES[facts.dtype.kind]:
+            return "the paths of such integers may not fit float64"
         if p.is_stack:
             stacked = p.backend.capabilities.provides("close_stack") and p.semiring.idempotent
             if not stacked or not facts.may_scan or facts.sums_are_safe:
@@ -75,12 +81,30 @@ class SmallLoop(Algorithm):
         p.facts.small_loop(flat)
         if not np.may_share_memory(flat, D):  # strides that allow no view
             D[...] = flat.reshape(D.shape)
+        if p.predecessors is not None:
+            _search_as_given(p, D)
         return D
 
     def describe(self, p: Problem) -> str:
         if p.is_stack:
             return "small matrices with weights that gain: potentials for all, then closed by one launch"
         return "few vertices, and weights that gain: components, potentials and blocks in one loop"
+
+
+def _search_as_given(p: Problem, D: Array) -> None:
+    """Search the predecessors of closed matrices in the given weights: max-plus as min-plus, integers in float64."""
+    facts, semiring = p.facts, p.semiring
+    matrices: tuple[Any, Any] = D, facts.operand
+    if facts.is_tropical:
+        semiring = min_plus
+        if facts.dtype.kind == "i":
+            wide = [np.where(facts.none == M, facts.sign * np.inf, M) for M in matrices]
+            matrices = (wide[0], wide[1])
+        if facts.sign < 0:
+            matrices = (-matrices[0], -matrices[1])
+    plan, search = make_plan(semiring, matrices[0].dtype, threads=p.options.threads), p.predecessors
+    assert search is not None
+    search.find(engine_of(plan, matrices[0]), *matrices)
 
 
 def find_small_loop(operand: Array, semiring: Any, threads: int) -> Any:

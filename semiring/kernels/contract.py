@@ -496,11 +496,11 @@ class PathKernels(Protocol):
     `count_paths`.
     """
 
-    def find_predecessors(self, plan: KernelPlan, D: Any, tolerance: Tolerance, A: Any) -> Any:
+    def find_predecessors(self, plan: KernelPlan, D: Any, tolerance: Tolerance | list[Tolerance], A: Any) -> Any:
         """Return the predecessors int32 of D = A*, from A.
 
-        D and A are (n, n), or stacks (count, n, n), without a size of 0. All matrices of a stack have the tolerance.
-        The predecessors of a matrix do not depend on the others.
+        D and A are (n, n), or stacks (count, n, n), without a size of 0. The tolerance is that of all matrices, or a
+        list with one for each matrix of a stack. The predecessors of a matrix do not depend on the others.
         """
         ...
 

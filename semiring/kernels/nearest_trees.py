@@ -16,7 +16,7 @@ from semiring.kernels.tolerance import Tolerance, unattained_distance
 __all__ = ["measure_deviations", "nearest_tree", "path_sums", "reference_predecessors"]
 
 
-def reference_predecessors(plan: KernelPlan, D: Array, weights: Array, tolerance: Tolerance) -> Array:
+def reference_predecessors(plan: KernelPlan, D: Array, weights: Array, tolerance: Tolerance | list[Tolerance]) -> Array:
     """Return the predecessors int32 of D (n, n), or of each matrix of a stack (count, n, n), by a run for each row.
 
     weights, of the shape of D, has an edge where it is not 0̄; edges that no best path needs are allowed. Cost: O(n³) a
@@ -25,8 +25,9 @@ def reference_predecessors(plan: KernelPlan, D: Array, weights: Array, tolerance
     pred = np.full(D.shape, NO_PREDECESSOR, np.int32)
     for index in np.ndindex(D.shape[:-1]):
         edges, source = weights[index[:-1]], index[-1]
-        pred[index] = nearest_tree(plan, edges, D[index], source, tolerance)
-        if not tolerance.meets(path_sums(plan, edges, pred[index], source), D[index]).all():
+        limits = tolerance[index[0]] if isinstance(tolerance, list) else tolerance
+        pred[index] = nearest_tree(plan, edges, D[index], source, limits)
+        if not limits.meets(path_sums(plan, edges, pred[index], source), D[index]).all():
             raise unattained_distance(plan)
     return pred
 

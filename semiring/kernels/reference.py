@@ -140,7 +140,7 @@ class ReferenceBackend(PathKernels, SequenceKernels, SparseKernels, CentralityKe
         else:
             self._eliminate(plan, A)
 
-    def find_predecessors(self, plan: KernelPlan, D: Array, tolerance: Tolerance, A: Array) -> Array:
+    def find_predecessors(self, plan: KernelPlan, D: Array, tolerance: Tolerance | list[Tolerance], A: Array) -> Array:
         """Return the predecessors of D, one row after the other."""
         return reference_predecessors(plan, D, A, tolerance)
 

@@ -57,32 +57,36 @@ def depends_on_distances(plan: KernelPlan) -> bool:
 
 
 def tolerance_for(plan: KernelPlan, D: Array) -> Tolerance:
-    """Return the rounding error that the entries of D (…, n, n), closures under ``plan``, may have.
+    """Return the rounding error that the entries of D (…, n, n), closures under ``plan``, may have."""
+    rows = D.shape[-1]
+    known: Tolerance | None = plan.memo.get(("tolerance", rows))  # of small matrices
+    return known or tolerance_of(plan, rows, _largest(D) if depends_on_distances(plan) else 0.0)
+
+
+def tolerance_of(plan: KernelPlan, rows: int, largest: float) -> Tolerance:
+    """Return the rounding error of a closure of so many rows, whose largest finite entry has the magnitude ``largest``.
 
     The error is 0 on integers, and if ⊗ only selects. If ⊗ is a product, or a sum of numbers ≥ 0, the error is relative
     to an entry. Otherwise its unit is the largest finite entry of D, or 1 if that entry is smaller.
     """
-    known: Tolerance | None = plan.memo.get(("tolerance", D.shape[-1]))  # of small matrices
-    if known is not None:
-        return known
     mul = plan.semiring.mul.expression
     if not is_floating(plan.dtype) or mul.operations <= _EXACT_OPERATIONS:
         return Tolerance()
     limits = float_limits(plan.dtype)
     # Closures of long doubles use potentials in float64. Their trees have the least errors for any tolerance.
-    n, epsilon = max(2, D.shape[-1]), max(float(limits.eps), float(np.finfo(np.float64).eps))
+    n, epsilon = max(2, rows), max(float(limits.eps), float(np.finfo(np.float64).eps))
     product = mul in _PRODUCTS
     floor = float(limits.smallest_subnormal) * n if product else 0.0
     if depends_on_distances(plan):
         summing = plan.semiring.tropical is not None
-        floor = epsilon * max(1.0, _largest(D))
+        floor = epsilon * max(1.0, largest)
         # With mixed signs, weights under potentials and the distances from them are rounded too.
         rounded = 8 if summing else 1
         bound = (n * epsilon / 2, rounded * n * floor / 2)
         return Tolerance((epsilon, rounded * floor), (16 * epsilon, 16 * floor), bound)
     found = Tolerance((epsilon, floor), (16 * epsilon, floor), (n * epsilon / 2, floor), product)
     if n <= _SMALL:
-        plan.memo["tolerance", D.shape[-1]] = found
+        plan.memo["tolerance", rows] = found
     return found
 
 

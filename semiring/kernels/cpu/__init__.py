@@ -345,10 +345,10 @@ class CpuBackend(
     def close_gaining(self, plan: KernelPlan, A: Array, survey: Any, out: Array) -> None:
         self._small_gains.close(plan, A, survey, out)
 
-    def find_predecessors(self, plan: KernelPlan, D: Array, tolerance: Tolerance, A: Array) -> Array:
+    def find_predecessors(self, plan: KernelPlan, D: Array, tolerance: Tolerance | list[Tolerance], A: Array) -> Array:
         """Return the predecessors int32 of closed matrices D: see `semiring.algorithms.predecessors`."""
         first_calls = first_calls_of(plan)
-        if first_calls.pending:
+        if first_calls.pending and not isinstance(tolerance, list):
             trees = first_calls.predecessors(plan, D, tolerance, A)
             if trees is not None:
                 return trees

@@ -52,15 +52,17 @@ class _KernelOperands:
         run_on_ranges(function, n, step, threads, unit=unit)
 
 
-def find_predecessors(plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: Array) -> Array:
+def find_predecessors(plan: KernelPlan, D: Array, tolerance: Tolerance | list[Tolerance], adjacency: Array) -> Array:
     """Return the predecessors int32 of D (n, n), or of each matrix of a stack (count, n, n), D = ``adjacency``*."""
     if is_small(D.shape[-1]):
         return _search_small(plan, D, tolerance, adjacency)
     if D.ndim == 2:
+        assert isinstance(tolerance, Tolerance)
         return _search_large(plan, D, tolerance, adjacency)
     pred = np.empty(D.shape, np.int32)
-    for number, matrices in enumerate(zip(D, adjacency, strict=True)):
-        pred[number] = _search_large(plan, matrices[0], tolerance, matrices[1])
+    limits = tolerance if isinstance(tolerance, list) else [tolerance] * len(D)
+    for number, (closed, limit, edges) in enumerate(zip(D, limits, adjacency, strict=True)):
+        pred[number] = _search_large(plan, closed, limit, edges)
     return pred
 
 
@@ -69,7 +71,7 @@ def is_small(n: int) -> bool:
     return n <= MAX_DIRECT_EDGES
 
 
-def _search_small(plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: Array) -> Array:
+def _search_small(plan: KernelPlan, D: Array, tolerance: Tolerance | list[Tolerance], adjacency: Array) -> Array:
     """Find the predecessors of matrices of few rows, each by one thread."""
     search = StackSearch(plan, np.ascontiguousarray(D), tolerance, adjacency)
     if search.count == 1 or D.size < _PARALLEL_ENTRIES:
@@ -80,9 +82,12 @@ def _search_small(plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: A
 
 
 class StackSearch:
-    """A search for the predecessors of a stack of matrices of at most `MAX_DIRECT_EDGES` rows. D is C-contiguous."""
+    """A search for the predecessors of a stack of matrices of at most `MAX_DIRECT_EDGES` rows. D is C-contiguous.
 
-    def __init__(self, plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: Array) -> None:
+    The tolerances of the matrices differ only in their absolute parts.
+    """
+
+    def __init__(self, plan: KernelPlan, D: Array, tolerance: Tolerance | list[Tolerance], adjacency: Array) -> None:
         n, self.predecessors = D.shape[-1], np.empty(D.shape, np.int32)
         stack = (-1, n, n)
         Ds, As, preds = (
@@ -93,8 +98,12 @@ class StackSearch:
         self.count = len(Ds)
         self._matrices, self._flagged_rows = (Ds, As, preds), np.zeros((self.count, n), np.bool_)
         self._plan, self._tolerance = plan, tolerance
-        limits = tolerance.tight, tolerance.loose
-        self._limits: Any = limits if plan.dtype.kind == "f" else ((0, 0), (0, 0))  # nothing is rounded
+        self._limits: Any = ((0, 0), (0, 0), np.empty((0, 2), plan.dtype))  # nothing is rounded
+        if isinstance(tolerance, list):
+            absolutes = np.array([(each.tight[1], each.loose[1]) for each in tolerance], plan.dtype)
+            self._limits = tolerance[0].tight, tolerance[0].loose, absolutes
+        elif plan.dtype.kind == "f":
+            self._limits = tolerance.tight, tolerance.loose, self._limits[2]
         self._entry, self._constants = plan.memo.get("small predecessors") or _compile_small(
             plan, Ds, As, preds, self._flagged_rows
         )
@@ -110,7 +119,8 @@ class StackSearch:
         if flagged_rows.any():
             for number in np.flatnonzero(flagged_rows.any(axis=1)):
                 closed, edges, trees = (each[number] for each in self._matrices)
-                _settle_rows(_KernelOperands(self._plan, closed, edges, self._tolerance), trees, flagged_rows[number])
+                limit = self._tolerance[number] if isinstance(self._tolerance, list) else self._tolerance
+                _settle_rows(_KernelOperands(self._plan, closed, edges, limit), trees, flagged_rows[number])
         return self.predecessors
 
 
@@ -118,7 +128,8 @@ def _compile_small(plan: KernelPlan, Ds: Array, As: Array, preds: Array, flagged
     """Return the entry of `search_each`, which dispatches on no types, and its constants; keep them for the plan."""
     case = _KernelOperands(plan, Ds, As, Tolerance())
     constants = case.sr, case.sums, case.zero, plan.dtype.type(plan.one), case.one
-    arguments = *constants[:2], Ds, As, preds, *constants[2:], case.tight, case.loose, 0, 0, flagged_rows
+    limits = case.tight, case.loose, np.empty((0, 2), plan.dtype)
+    arguments = *constants[:2], Ds, As, preds, *constants[2:], *limits, 0, 0, flagged_rows
     plan.memo["small predecessors"] = entry_point(search_each, tuple(map(typeof, arguments))), constants
     entry: tuple[Any, ...] = plan.memo["small predecessors"]
     return entry

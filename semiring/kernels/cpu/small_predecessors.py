@@ -275,11 +275,12 @@ def _grow(sr, D, A, pred, zero, tight, is_monotone, tails, weights, counts, flag
 
 
 @kernel
-def search_each(sr, sums, Ds, As, preds, zero, one, wide_one, tight, loose, start, stop, flagged_rows):
+def search_each(sr, sums, Ds, As, preds, zero, one, wide_one, tight, loose, absolutes, start, stop, flagged_rows):
     """Write the predecessors of the closures Ds[start:stop] (…, n, n) of As to preds, n at most `MAX_DIRECT_EDGES`.
 
     All three are C-contiguous. flagged_rows (…, n) bool marks the rows that `predecessor_trees.settle_rows` must
-    validate. wide_one: 1̄ in the type in which paths are added up.
+    validate. wide_one: 1̄ in the type in which paths are added up. absolutes (…, 2): the absolute parts of ``tight`` and
+    ``loose`` for each matrix, or (0, 2) if these hold for all.
     """
     n = Ds.shape[1]
     width = (n + LANES - 1) // LANES * LANES + 16  # rows of a power of two would share cache sets
@@ -290,6 +291,8 @@ def search_each(sr, sums, Ds, As, preds, zero, one, wide_one, tight, loose, star
     chain, total = np.empty(n, np.int64), np.full(2, wide_one)
     for b in range(start, stop):
         D, A, pred, flagged = Ds[b], As[b], preds[b], flagged_rows[b]
+        if absolutes.shape[0]:
+            tight, loose = (tight[0], absolutes[b, 0]), (loose[0], absolutes[b, 1])
         is_monotone = _list_edges(sr, D, A, zero, one, tight, rows, edges, columns, tails, weights, counts)
         _choose_all(sr, columns, zero, tight, loose, is_monotone, n, tails, weights, counts, chosen)
         is_open = _write_rows(chosen, lines, pred, tails, counts, flagged)

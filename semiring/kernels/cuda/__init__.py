@@ -165,7 +165,7 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
     def spoil(self, A: Any, word: Any) -> None:
         self._entry_kernels.spoil(A, word)
 
-    def find_predecessors(self, plan: KernelPlan, D: Any, tolerance: Tolerance, A: Any) -> Any:
+    def find_predecessors(self, plan: KernelPlan, D: Any, tolerance: Tolerance | list[Tolerance], A: Any) -> Any:
         from semiring.kernels.cuda.predecessor_kernels import find_predecessors
 
         return find_predecessors(plan, D, tolerance, A)

@@ -96,12 +96,15 @@ def _with_adjacent_columns(A: Any) -> Any:
     return A if A.ndim == 2 and A.strides[1] == A.itemsize else cupy.ascontiguousarray(A)
 
 
-def find_predecessors(plan: KernelPlan, D: Any, tolerance: Tolerance, weights: Any) -> Any:
+def find_predecessors(plan: KernelPlan, D: Any, tolerance: Tolerance | list[Tolerance], weights: Any) -> Any:
     """Return the predecessors int32 of the closed D, (n, n) or (count, n, n), from the ``weights`` before the closure.
 
     The function waits for the device to read the number of direct edges, and again if there are many. It waits once
     more to test whether the weights of all paths add up to the distances. Raises `AlgebraError` if they do not.
     """
+    if isinstance(tolerance, list):
+        parts = zip(D, tolerance, weights, strict=True)
+        return cupy.stack([find_predecessors(plan, *part) for part in parts])
     if D.ndim == 3:
         return _find_in_stack(plan, D, tolerance, weights)
     case = _SearchMatrices(plan, D, weights, tolerance)
