@@ -1075,6 +1075,7 @@ class Paths:
                 vars(self).clear()
                 self._is_invalid = True
         self._closed_graph, self._weights, self._trees = graph, graph.A, {}
+        vars(self).pop("_longest", None)
         for name in [*vars(self)]:
             if isinstance(getattr(type(self), name, None), cached_property):
                 del vars(self)[name]

@@ -169,6 +169,10 @@ def test_names_directions_and_properties():
     frame = sr.shortest_paths(A)
     assert frame.update("b", "a", 5.0) == 1
     assert (frame.matrix.loc["b", "a"], frame.path("b", "a"), A.loc["b", "a"]) == (5, ["b", "a"], INF)
+    square = sr.shortest_paths([[INF, 1, 1, INF], [INF, INF, INF, 1], [INF, INF, INF, 1.1], [INF] * 4])
+    assert square.count(0, 3) == 1
+    square.update(2, 3, 1.0)
+    assert (square.count(0, 3), square.hops()[0, 3]) == (2, 2)
     late = sr.shortest_paths(np.array([[INF, 2, INF], [INF, INF, 2], [INF, INF, INF]]), predecessors=False)
     assert late.path(0, 2) == [0, 1, 2]
     assert late.update(0, 2, 1.0) == 1

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.full
 TINY = {
     "benchmarks.autodiff": "--n 6",
     "benchmarks.bits": "--sizes 64 --blocks 64 --vertices 64 96",
+    "benchmarks.centrality": "--graph 12 20 --sampled 15 30 4",
     "benchmarks.classical": "--sizes 16",
     "benchmarks.closure": "--sizes 16 --threads 1 --scipy 16 --peers 16 --paths 16",
     "benchmarks.compat": "--sizes 12 --scripts 12",
@@ -39,6 +40,7 @@ TINY = {
     "benchmarks.sparse_products": "--vertices 60 50 --scale 5",
     "benchmarks.spectral": "--vertices 40 --size 20",
     "benchmarks.structure": "--vertices 64",
+    "benchmarks.updates": "--graph 20 60 --changes 3",
 }
 
 #: The tables that run only where a package is installed that the dev extras do not install. Why: `OPTIONAL`.
@@ -51,6 +53,8 @@ NEEDS = {
 
 #: The columns that some rows leave empty, with the reason.
 PARTLY = {
+    ("benchmarks.centrality", "betweenness"): "NetworKit",
+    ("benchmarks.centrality", "sources"): "NetworKit|ratio",
     ("benchmarks.first_call", "calls"): "NumPy",  # paths, for which NumPy has no expression of one line
     ("benchmarks.larger", "strips"): "rounds|moved|of the model's|GB/s|of the bound",  # the closure in memory has none
     ("benchmarks.peers", "weights"): ".",  # a library that does not answer for a graph
@@ -59,6 +63,7 @@ PARTLY = {
     ("benchmarks.peers", "widest"): ".",
     **{("benchmarks.sparse_products", name): "GraphBLAS|ratio" for name in ("products", "masks", "dense", "triangles")},
     ("benchmarks.structure", "graphs"): "Dijkstra",  # takes sparse matrices only
+    ("benchmarks.updates", "changes"): "DynAPSP",  # takes better edges only
 }
 
 #: Modules whose kernels are compiled whatever the backend. The remaining modules run on plain NumPy.
