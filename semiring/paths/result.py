@@ -1087,19 +1087,22 @@ class Paths:
         """Return the matrices to change, with a copy of the weights."""
         from semiring.paths.updates import ClosedGraph, require_closed
 
-        D, P = self._distances, self.predecessors
+        D = self._distances
         if is_device_array(D):
             raise DeviceError(
                 "the paths are on a GPU, and updates run on the CPU: compute them from arrays on the host"
             )
+        P = None if self.predecessors is None else np.asarray(self.predecessors)
         if not self._is_reflexive:
             raise AlgebraError("paths with reflexive=False have cycles, which are not updated: leave out reflexive=")
         require_closed(D, self.semiring)
         if is_frame(self.matrix):  # whose entries may be read-only: a new frame replaces it
             D = self._distances = np.array(D)
         for name, array in (("matrix", D), ("predecessors", P)):
-            if array is not None and not (isinstance(array, np.ndarray) and array.flags.writeable):
-                raise ValueError(f"the {name} is read-only, and update changes it in place: make Paths of a copy")
+            if array is not None and not array.flags.writeable:
+                raise ValueError(
+                    f"{name}: the array is read-only, and update changes it in place: make Paths of a copy"
+                )
         return ClosedGraph(D, np.array(self._plan_and_weights[1], D.dtype), self.semiring, P)
 
     # ---------------------------------------------------------------------------------------------- all pairs

@@ -439,6 +439,9 @@ def _replace_weights(adjacency: Adjacency, edges: ChangedEdges, zero: Any) -> Ad
         weights[places[is_listed]] = values[is_listed]
         fresh = np.flatnonzero(~is_listed & (values != zero))
         fresh = fresh[np.lexsort((columns[fresh], rows[fresh]))]
+        if not fresh.size:
+            parts += [starts, ends, weights]
+            continue
         added = np.bincount(rows[fresh], minlength=n)
         parts += [
             starts + np.concatenate([[0], np.cumsum(added)]),
