@@ -90,6 +90,8 @@ def choose_tails(
 ) -> Any:
     """Write the tails of the best of ``count`` edges into a vertex for some sources, int32, to ``out``.
 
+    Return a 64-bit integer: bit c is set if lane c is UNDECIDED, bit 32 + c if its tail has DOUBT.
+
     ``lanes`` is a tuple with an element for each source. All arrays are given by their addresses. ``rows``:
     D[sources, 0]; the distances of the next vertex begin ``row_bytes`` later. ``goals``: the distances of the vertex
     itself. tails (count,) int32, weights (count,). A lane becomes UNDECIDED, NO_PREDECESSOR, or a tail; DOUBT is added
@@ -120,12 +122,14 @@ def choose_tails(
         doubtful = builder.and_(builder.and_(is_found, met), builder.not_(met_tightly))
         doubt = builder.add(chosen, constant_vector(I32, DOUBT, size))
         chosen = builder.select(met, builder.select(doubtful, doubt, chosen), undecided)
-        absent = constant_vector(I32, NO_PREDECESSOR, size)
-        store(builder, builder.select(v.compare("==", d, none), absent, chosen), target)
-        return void(context)
+        absent, has_path = constant_vector(I32, NO_PREDECESSOR, size), v.compare("!=", d, none)
+        store(builder, builder.select(has_path, chosen, absent), target)
+        is_open = builder.and_(has_path, builder.icmp_signed("==", chosen, undecided))
+        flags = [builder.zext(builder.bitcast(mask, ir.IntType(size)), I64) for mask in (is_open, doubtful)]
+        return builder.or_(flags[0], builder.shl(flags[1], ir.Constant(I64, 32)))
 
     places = (types.intp,) * 6
-    return types.void(sr, lanes, *places, zero, tight, loose, types.intp), code
+    return types.uint64(sr, lanes, *places, zero, tight, loose, types.intp), code
 
 
 @intrinsic  # type: ignore[untyped-decorator]  # Numba has no types
@@ -166,6 +170,7 @@ def _list_edges(sr, D, A, zero, one, tight, rows, edges, columns, tails, weights
     is_monotone = True
     for start in range(0, n, _SIDE):
         stop = min(n, start + _SIDE)
+        rows[stop - start :, :] = zero
         for i in range(start, stop):
             row, target_row = D[i], rows[i - start]
             for j in range(n):
@@ -177,12 +182,16 @@ def _list_edges(sr, D, A, zero, one, tight, rows, edges, columns, tails, weights
             row = A[p]
             for j in range(n):
                 edges[j] = row[j]
-            for first in range(0, n, LANES):
+            for first in range(0, n, 2 * LANES):
                 distances = address(rows) + (p - start) * line + first * size
-                bits = direct_edges(sr, address(edges) + first * size, distances, zero, tight)
-                if first <= p < first + LANES:
+                weight = address(edges) + first * size
+                bits = direct_edges(sr, weight, distances, zero, tight)
+                if first + LANES < n:
+                    more = direct_edges(sr, weight + LANES * size, distances + LANES * size, zero, tight)
+                    bits |= more << np.uint64(LANES)
+                if first <= p < first + 2 * LANES:
                     bits &= ~(np.uint64(1) << np.uint64(p - first))
-                while bits:
+                while bits:  # two vectors at a time, because the end of each loop is mispredicted
                     j = first + trailing_zeros(bits)
                     bits &= bits - np.uint64(1)
                     w = edges[j]
@@ -196,30 +205,36 @@ def _list_edges(sr, D, A, zero, one, tight, rows, edges, columns, tails, weights
 
 
 @inner
-def _choose_all(sr, columns, zero, tight, loose, is_monotone, n, tails, weights, counts, chosen):
-    """Write the tail of the best edge into vertex j from every source to chosen[j], as `choose_tails` does."""
+def _choose_all(sr, columns, zero, tight, loose, is_monotone, n, tails, weights, counts, chosen, flags):
+    """Write the tail of the best edge into vertex j from every source to chosen[j], as `choose_tails` does.
+
+    flags (…) uint64: what it returns for the sources from each multiple of `LANES` on, of all vertices together.
+    """
     size, stride, line = columns.itemsize, columns.strides[0], chosen.strides[0]
     start, tail, weight, target = address(columns), address(tails), address(weights), address(chosen)
+    flags[:] = 0
     wide = n - n % LANES if n % LANES <= _TAIL else n
     for j in range(n):
         edges = tail + j * tails.strides[0], weight + j * weights.strides[0], counts[j] if is_monotone else 0
-        for first in range(0, wide, LANES):
+        others = ~(np.uint64(1) << np.uint64(j % LANES))  # the diagonal is never decided
+        for first in range(0, n, LANES):
             rows, out = start + first * size, target + j * line + 4 * first
-            choose_tails(sr, _ALL_LANES, rows, stride, rows + j * stride, *edges, zero, tight, loose, out)
-        for first in range(wide, n, _TAIL):
-            rows, out = start + first * size, target + j * line + 4 * first
-            choose_tails(sr, _TAIL_LANES, rows, stride, rows + j * stride, *edges, zero, tight, loose, out)
+            goals = rows + j * stride
+            if first < wide:
+                bits = choose_tails(sr, _ALL_LANES, rows, stride, goals, *edges, zero, tight, loose, out)
+            else:
+                bits = choose_tails(sr, _TAIL_LANES, rows, stride, goals, *edges, zero, tight, loose, out)
+            flags[first // LANES] |= bits & others if first // LANES == j // LANES else bits
 
 
 @inner
-def _write_rows(chosen, lines, pred, tails, counts, has_doubts):
-    """Write the chosen tails, and prefer the source itself if its edge is direct. Return whether some are undecided.
+def _write_rows(chosen, lines, pred, tails, counts, flags, has_doubts):
+    """Write the chosen tails, and prefer the source itself if its edge is direct.
 
-    chosen[j, i] is the tail for the path from i to j, with DOUBT. has_doubts (n) bool marks the rows with a doubtful
-    tail. lines (8, …) int32 is workspace.
+    chosen[j, i] is the tail for the path from i to j, with DOUBT. flags are those of `_choose_all`. has_doubts (n) bool
+    marks the rows with a doubtful tail. lines (8, …) int32 is workspace.
     """
     n, line, like = pred.shape[0], lines.strides[0], np.int32(0)
-    undecided = np.int32(0)
     for start in range(0, n, _SIDE):
         for j in range(0, n, _SIDE):
             source = address(chosen) + j * chosen.strides[0] + 4 * start
@@ -227,20 +242,19 @@ def _write_rows(chosen, lines, pred, tails, counts, has_doubts):
         for i in range(start, min(n, start + _SIDE)):
             row, pred_row = lines[i - start], pred[i]
             row[i] = NO_PREDECESSOR
-            doubts = np.int32(0)
-            for j in range(n):
-                v = row[j]
-                is_doubtful = v >= DOUBT
-                doubts |= np.int32(is_doubtful)
-                undecided |= np.int32(v == UNDECIDED)
-                pred_row[j] = v - (np.int32(DOUBT) if is_doubtful else np.int32(0))
-            has_doubts[i] = doubts != 0
+            has_doubts[i] = (flags[i // LANES] >> np.uint64(LANES + i % LANES)) & np.uint64(1) != 0
+            if has_doubts[i]:
+                for j in range(n):
+                    v = row[j]
+                    pred_row[j] = v - (np.int32(DOUBT) if v >= DOUBT else np.int32(0))
+            else:
+                for j in range(n):
+                    pred_row[j] = row[j]
     for j in range(n):
         for c in range(counts[j]):
             p = tails[j, c]
             if pred[p, j] != NO_PREDECESSOR:
                 pred[p, j] = p
-    return undecided != 0
 
 
 @inner
@@ -288,14 +302,17 @@ def search_each(sr, sums, Ds, As, preds, zero, one, wide_one, tight, loose, abso
     rows, edges, columns = np.full((_SIDE, width), zero), np.full(width, zero), np.full((height, width), zero)
     chosen, lines = np.empty((height, width), np.int32), np.empty((_SIDE, width), np.int32)
     tails, weights, counts = np.empty((n, n), np.int32), np.empty((n, n), Ds.dtype), np.empty(n, np.int32)
-    chain, total = np.empty(n, np.int64), np.full(2, wide_one)
+    chain, total, flags = np.empty(n, np.int64), np.full(2, wide_one), np.empty(width // LANES + 1, np.uint64)
     for b in range(start, stop):
         D, A, pred, flagged = Ds[b], As[b], preds[b], flagged_rows[b]
         if absolutes.shape[0]:
             tight, loose = (tight[0], absolutes[b, 0]), (loose[0], absolutes[b, 1])
         is_monotone = _list_edges(sr, D, A, zero, one, tight, rows, edges, columns, tails, weights, counts)
-        _choose_all(sr, columns, zero, tight, loose, is_monotone, n, tails, weights, counts, chosen)
-        is_open = _write_rows(chosen, lines, pred, tails, counts, flagged)
+        _choose_all(sr, columns, zero, tight, loose, is_monotone, n, tails, weights, counts, chosen, flags)
+        _write_rows(chosen, lines, pred, tails, counts, flags, flagged)
+        is_open = False
+        for bits in flags:
+            is_open |= bits & np.uint64(0xFFFFFFFF) != 0
         for i in range(n):
             if flagged[i]:
                 flagged[i] = not are_doubts_resolved(
