@@ -223,6 +223,18 @@ def buluc(path: Path) -> None:
     _finish(figure, path, axes, 2)
 
 
+def buluc_earlier(path: Path) -> None:
+    figure, axes = _axes(3.2)
+    sizes = ("1024", "2048", "4096", "8192")
+    earlier = [row for row in rows_of("papers/gaioso-times") if row["vertices"] in sizes]
+    own = [row for row in rows_of("papers/buluc-times") if row["method"] == "rkleene" and row["vertices"] in sizes]
+    _then_and_now(axes, earlier, "vertices", [("harish_narayanan", PINK, "", "harish_narayanan, ms")])
+    _then_and_now(axes, own, "vertices", [("rkleene", BLUE, "", "ms")])
+    axes.set(xlabel="vertices", ylabel="milliseconds")
+    axes.legend(frameon=False, fontsize=8)
+    _save(figure, path)
+
+
 def _panels(count: int, height: float = 2.8) -> Any:
     figure, panels = plt.subplots(1, count, figsize=(3.2 * count, height), layout="constrained")
     for axes in panels:
@@ -319,6 +331,7 @@ PLOTS: dict[str, Callable[[Path], None]] = {
     "several.svg": several,
     "then-lund-smith.svg": lund_smith,
     "then-buluc.svg": buluc,
+    "then-buluc-earlier.svg": buluc_earlier,
     "then-bertoldi-ranks.svg": bertoldi_ranks,
     "then-bertoldi-threads.svg": bertoldi_threads,
     "then-bertoldi-gpu.svg": bertoldi_gpu,
