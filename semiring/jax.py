@@ -24,6 +24,7 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.expressions.tree import is_half
+from semiring.arrays.tensors import is_sparse_tensor
 from semiring.autodiff import sequence_gradients
 from semiring.autodiff.primitives import PRIMITIVES, ArrayLibrary, Primitive
 from semiring.autodiff.rules import refuse_explain
@@ -58,7 +59,8 @@ def matmul(A: Any, B: Any, semiring: Semiring | str | None = None, *, check: boo
     ----------
     A, B : array_like, shapes (..., m, k) and (..., k, n)
         Arrays of one dtype. Leading dimensions broadcast. A 1-D operand is one row (left) or one column (right), as in
-        `jax.numpy.matmul`.
+        `jax.numpy.matmul`. A may be a BCOO matrix on the host, if B is an array. What it does not store is the zero,
+        and it is differentiable by its ``data``.
     semiring : Semiring or str, optional
         A `Semiring` or the name of one in the catalogue. It is static under `jax.jit`. The default is min-plus.
     check : bool, optional
@@ -97,7 +99,10 @@ def matmul(A: Any, B: Any, semiring: Semiring | str | None = None, *, check: boo
     >>> jax.grad(lambda A, B: matmul(A, B, "min_plus").sum())(A, A).tolist()
     [[2.0, 0.0], [1.0, 1.0]]
     """
-    A, B, algebra = jnp.asarray(A), jnp.asarray(B), as_semiring(semiring)
+    algebra = as_semiring(semiring)
+    if is_sparse_tensor(A):
+        return _sparse_matmul(A, jnp.asarray(B), algebra, check)
+    A, B = jnp.asarray(A), jnp.asarray(B)
     _check_operands(A, B)
     dtype, A, B = A.dtype, _to_float32(A, algebra), _to_float32(B, algebra)
     left, right = A[None, :] if A.ndim == 1 else A, B[:, None] if B.ndim == 1 else B
@@ -112,6 +117,21 @@ def matmul(A: Any, B: Any, semiring: Semiring | str | None = None, *, check: boo
     result = _matmul(left, right, algebra, _check_argument(check)).astype(dtype)
     if A.ndim == 1:
         result = result[..., 0, :]
+    return result[..., 0] if B.ndim == 1 else result
+
+
+def _sparse_matmul(A: Any, B: Array, semiring: Semiring, check: bool | None) -> Array:
+    """Return A ⊗ B for a BCOO matrix A, differentiable by its data and by B."""
+    if len(A.shape) != 2 or A.n_batch or A.n_dense:
+        raise ShapeError(f"A is a BCOO array of the shape {A.shape}: only matrices without batch are accepted")
+    _check_operands(A.data, B)
+    if A.shape[1] != B.shape[-2 if B.ndim > 1 else 0]:
+        raise inner_size_error(A.shape, B.shape)
+    right = _to_float32(B[:, None] if B.ndim == 1 else B, semiring)
+    lead = (1,) * (right.ndim - 2)
+    rows, columns = (x.reshape(*lead, -1) for x in A.indices.T)
+    values = _to_float32(A.data, semiring).reshape(*lead, -1)
+    result = _entry_product(values, rows, columns, right, A.shape[0], semiring, _check_argument(check)).astype(B.dtype)
     return result[..., 0] if B.ndim == 1 else result
 
 
@@ -636,5 +656,6 @@ def _make_differentiable(primitive: Primitive) -> Callable[..., Any]:
 
 
 _FUNCTIONS = {name: _make_differentiable(primitive) for name, primitive in PRIMITIVES.items()}
+_entry_product = _FUNCTIONS["entry_product"]
 _matmul, _multiply, _closure = _FUNCTIONS["matmul"], _FUNCTIONS["multiply"], _FUNCTIONS["closure"]
 _multi_dot, _scan = _FUNCTIONS["multi_dot"], _FUNCTIONS["scan"]

@@ -18,7 +18,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.expressions import Expression
 from semiring.algebra.expressions.tree import array_functions
 from semiring.algebra.operations import numpy_dtype
-from semiring.autodiff import path_trees, scaled_products, sequence_gradients
+from semiring.autodiff import entry_products, path_trees, scaled_products, sequence_gradients
 from semiring.autodiff.rules import factors, rule_of
 from semiring.closures import closure_of_rounded, closure_with_predecessors
 from semiring.errors import AlgebraError
@@ -205,6 +205,7 @@ STATIC: Mapping[str, type] = {
     "reflexive": bool,
     "rounded_to": str,
     "steps": int,
+    "size": int,
 }
 
 
@@ -289,6 +290,62 @@ def _scatter_to_operand(library: ArrayLibrary, terms: Array, W: Array, axis: int
     """Return, for each entry of the operand, the sum of the terms that used it: the transpose of its gather."""
     shape = (*terms.shape[:-2], *operand.shape[-2:])
     return library.sum_to(library.scatter_add(terms, library.indices(W), axis, shape), operand.shape)
+
+
+def _entries_shape(library: ArrayLibrary, values: Array, B: Array, size: int) -> tuple[int, ...]:
+    return (*library.xp.broadcast_shapes(values.shape[:-1], B.shape[:-2]), size, B.shape[-1])
+
+
+def _entries_gradient(
+    library: ArrayLibrary, saved_arrays: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
+) -> Gradients:
+    """Return the gradient of a product of entries and a matrix in log_plus or plus_times, by values and matrix."""
+    values, rows, columns, B, C = saved_arrays
+    xp, batch, n = library.xp, C.shape[:-2], C.shape[-1]
+    is_entry = ((rows < static[0]) & (columns < B.shape[-2]))[..., None]
+    at_rows, at_columns = (
+        xp.broadcast_to(library.indices(xp.where(is_entry[..., 0], x, 0))[..., None], (*batch, x.shape[-1], n))
+        for x in (rows, columns)
+    )
+    a, b = values[..., None], library.gather(xp.broadcast_to(B, (*batch, *B.shape[-2:])), at_columns, -2)
+    terms = xp.where(is_entry, library.gather(g[0], at_rows, -2), 0.0)
+    if rule_of(static[1]) == "plus_times":
+        by_values, by_rows = terms * b, terms * a
+    else:
+        exponents = a + b + library.gather(_negate_exponents(library, C), at_rows, -2)
+        by_values = by_rows = terms * xp.exp(xp.where(is_entry, exponents, 0.0))
+    dB = library.scatter_add(by_rows, at_columns, -2, (*batch, *B.shape[-2:])) if needs[3] else None
+    return (
+        library.sum_to(by_values.sum(-1), values.shape) if needs[0] else None,
+        *(None, None),
+        None if dB is None else library.sum_to(dB, B.shape),
+    )
+
+
+def _selected_entries_gradient(
+    library: ArrayLibrary, saved_arrays: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
+) -> Gradients:
+    """Return the gradient of a product of entries and a matrix with a selective ⊕, by values and matrix."""
+    values, columns, B, places = saved_arrays
+    xp, batch, flat = library.xp, places.shape[:-2], (*places.shape[:-2], places.shape[-2] * places.shape[-1])
+    if not values.shape[-1]:
+        return xp.zeros_like(values), None, None, xp.zeros_like(B)
+    is_reached, chosen = places >= 0, library.indices(places).reshape(flat)
+
+    def of_entries(x: Array) -> Array:
+        return library.gather(xp.broadcast_to(x, (*batch, x.shape[-1])), chosen, -1).reshape(places.shape)
+
+    k = library.indices(of_entries(columns))
+    b = library.gather(xp.broadcast_to(B, (*batch, *B.shape[-2:])), k, -2)
+    operands = {"x": xp.where(is_reached, of_entries(values), 1.0), "y": xp.where(is_reached, b, 1.0)}
+    da, db = (_evaluate(library, factor, operands) for factor in factors(static[1]))
+    by_values, by_rows = (xp.where(is_reached, g[0] * factor, 0.0) for factor in (da, db))
+    d_values = library.scatter_add(by_values.reshape(flat), chosen, -1, (*batch, values.shape[-1]))
+    return (
+        library.sum_to(d_values, values.shape) if needs[0] else None,
+        *(None, None),
+        _scatter_to_operand(library, by_rows, k, -2, B) if needs[3] else None,
+    )
 
 
 def _entrywise_gradient(
@@ -465,6 +522,28 @@ _TABLE = (
         ),
         (0, 1, 3),
         _witness_gradient,
+        outputs=2,
+    ),
+    Primitive(  # A ⊗ B for a sparse A of entries (..., nnz), and B (..., k, n), all with as many leading dimensions
+        "entry_product",
+        ("values", "rows", "columns", "B"),
+        ("size", "semiring", "check"),
+        entry_products.entry_product,
+        lambda library, values, rows, columns, B, size, *others: ((_entries_shape(library, values, B, size), None),),
+        (0, 1, 2, 3, 4),
+        _entries_gradient,
+        selective_form=("entry_product_with_places", (0, 1, 2)),
+    ),
+    Primitive(  # the same and the entry of A that attains each entry, for a selective ⊕
+        "entry_product_with_places",
+        ("values", "rows", "columns", "B"),
+        ("size", "semiring", "check"),
+        entry_products.entry_product_with_places,
+        lambda library, values, rows, columns, B, size, *others: tuple(
+            (_entries_shape(library, values, B, size), dtype) for dtype in (None, "int32")
+        ),
+        (0, 2, 3, 5),
+        _selected_entries_gradient,
         outputs=2,
     ),
     Primitive(  # A ⊗ B entry by entry, of arrays with the same number of dimensions, which broadcast

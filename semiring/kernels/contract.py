@@ -726,11 +726,18 @@ class SparseKernels(Protocol):
         ...
 
     def multiply_mixed(
-        self, plan: KernelPlan, C: Any, A: CompressedRows | Any, B: CompressedRows | Any, witness: Any
+        self,
+        plan: KernelPlan,
+        C: Any,
+        A: CompressedRows | Any,
+        B: CompressedRows | Any,
+        witness: Any,
+        of_entries: bool = False,
     ) -> None:
         """Compute C ← A ⊗ B without reading C, for one sparse and one dense operand.
 
-        C (m, n) and ``witness`` (m, n), which is None if it is not requested, are C-contiguous.
+        C (m, n) and ``witness`` (m, n), which is None if it is not requested, are C-contiguous. With ``of_entries``
+        witnesses are positions in the columns of a sparse A, in place of k. Columns of a row of A may then repeat.
         """
         ...
 

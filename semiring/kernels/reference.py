@@ -225,13 +225,16 @@ class ReferenceBackend(PathKernels, SequenceKernels, SparseKernels, CentralityKe
         A: CompressedRows | Array,
         B: CompressedRows | Array,
         witness: Array | None,
+        of_entries: bool = False,
     ) -> None:
         """Compute C ← A ⊗ B for one sparse and one dense operand, one pair after the other."""
         C[...] = plan.zero
         left = A if isinstance(A, CompressedRows) else _compress(A, A.shape[1])
         right = B if isinstance(B, CompressedRows) else _compress(B, B.shape[1])
-        for i, k, j, a, b in zip(*_pairs(plan, left, right), strict=True):
-            self._add_term(plan, C, witness, (i, j), a, b, k)
+        i, k, j, a, b = _pairs(plan, left, right)
+        noted = np.repeat(np.arange(left.columns.size), np.diff(right.starts)[left.columns]) if of_entries else k
+        for row, number, column, x, y in zip(i, noted, j, a, b, strict=True):
+            self._add_term(plan, C, witness, (row, column), x, y, number)
 
     def prepare(self, plan: KernelPlan, A: Array | tuple[CompressedRows, ...], groups: Array) -> Any:
         """Return the matrices of each row of the batch, (m, 1 or T, n, n), where sparse matrices become dense."""

@@ -45,7 +45,7 @@ from semiring.linalg.product_explanation import is_recording, pause_recording, r
 from semiring.namespaces import Array, is_device_array
 from semiring.progress import in_parts
 
-__all__ = ["has_sparse", "multiply_sparse", "read_sparse_operands", "sparse_identity"]
+__all__ = ["has_sparse", "multiply_rows", "multiply_sparse", "read_sparse_operands", "sparse_identity"]
 
 
 def has_sparse(*arguments: Any) -> bool:
@@ -72,11 +72,7 @@ def read_sparse_operands(
     Raises `AlgebraError` if the zero does not annihilate, because then what is not stored would count, and
     `DeviceError` for operands on a GPU.
     """
-    if semiring.failed_annihilation is not None:
-        raise AlgebraError(
-            f"{semiring.name} has no sparse matrices: {semiring.failed_annihilation}, and what a sparse matrix does "
-            "not store is the zero. If the zero stands for no entry, define it as inf or -inf"
-        )
+    _demand_annihilation(semiring)
     stored = [stored_values(x) if is_sparse_tensor(x) else x for x in arguments.values()]
     if device is not None or any(map(is_device_array, stored)):
         raise DeviceError(
@@ -97,17 +93,43 @@ def read_sparse_operands(
             results.append(rows._replace(values=convert(rows.values, semiring, dtype, f"{name}.data", check=check)))
         else:
             results.append(operands(semiring, dtype, check=check, **{name: x})[0])
-    scans = []
-    for name, x in zip(arguments, results, strict=True):
-        try:
-            scans += scan_operands(semiring, check, **{name: x.values if isinstance(x, Rows) else x})
-        except DomainError as error:
-            if not isinstance(x, Rows):
-                raise
-            (entry,) = error.position
-            row = int(np.searchsorted(x.starts, entry, side="right")) - 1
-            raise error.at(row, int(x.columns[entry])) from None
+    scans = [_scan(semiring, check, name, x) for name, x in zip(arguments, results, strict=True)]
     return results, scans, dtype
+
+
+def _scan(semiring: Semiring, check: bool, name: str, x: Any) -> Scan:
+    """Scan an operand, `Rows` or an array. Raises `DomainError` with the row and the column of an entry."""
+    try:
+        return scan_operands(semiring, check, **{name: x.values if isinstance(x, Rows) else x})[0]
+    except DomainError as error:
+        if not isinstance(x, Rows):
+            raise
+        (entry,) = error.position
+        row = int(np.searchsorted(x.starts, entry, side="right")) - 1
+        raise error.at(row, int(x.columns[entry])) from None
+
+
+def _demand_annihilation(semiring: Semiring) -> None:
+    """Raise `AlgebraError` if the zero does not annihilate."""
+    if semiring.failed_annihilation is not None:
+        raise AlgebraError(
+            f"{semiring.name} has no sparse matrices: {semiring.failed_annihilation}, and what a sparse matrix does "
+            "not store is the zero. If the zero stands for no entry, define it as inf or -inf"
+        )
+
+
+def multiply_rows(
+    A: Rows, B: Array, semiring: Semiring, *, check: bool, has_entries: bool
+) -> tuple[Array, Array | None]:
+    """Return A ⊗ B for B (..., k, n) of the dtype of A, and with ``has_entries`` which entry of A attains each entry.
+
+    Columns of a row of A ascend, and may repeat. An entry that is the zero is attained by none, -1.
+    """
+    _demand_annihilation(semiring)
+    scans = [_scan(semiring, check, "A", A), _scan(semiring, check, "B", B)]
+    product = _Product(semiring, A.values.dtype, scans, None, has_entries)
+    product.demand_range(A, B, None, False)
+    return product.dense(A, B, _product_shape(A, B), of_entries=True)
 
 
 def multiply_sparse(
@@ -279,14 +301,17 @@ class _Product:
         values = np.asarray(self._decode(values, witness))
         return Rows(starts, columns, values, shape), Rows(starts, columns, witness, shape)
 
-    def dense(self, A: Any, B: Any, shape: tuple[int, ...]) -> tuple[Array, Array | None]:
-        """Return the dense product of operands of which one may be sparse, and its witness."""
+    def dense(self, A: Any, B: Any, shape: tuple[int, ...], *, of_entries: bool = False) -> tuple[Array, Array | None]:
+        """Return the dense product of operands of which one may be sparse, and its witness.
+
+        With ``of_entries`` the witness is the position of an entry of a sparse A, in place of k.
+        """
         demand_memory(prod(shape) * self.plan.dtype.itemsize, f"a dense product {shape}", "make both operands sparse")
         left, right = self._encode(A, self.scans[0]), self._encode(B, self.scans[1])
         rows, columns = (1 if x.ndim == 1 else x.shape[axis] for x, axis in ((A, -2), (B, -1)))
         batch = shape[: len(shape) - (A.ndim > 1) - (B.ndim > 1)]
         C = np.empty((*batch, rows, columns), self.plan.dtype)
-        witness = self._make_witness(A.shape[-1], C.shape)
+        witness = self._make_witness(A.columns.size if of_entries else A.shape[-1], C.shape)
         for index in in_parts([*np.ndindex(batch)]):
             pair: list[Any] = [
                 x if isinstance(x, CompressedRows) else np.ascontiguousarray(_matrix_of(x, batch, index, flat))
@@ -294,7 +319,7 @@ class _Product:
             ]
             K = None if witness is None else witness[index]
             if any(isinstance(x, CompressedRows) for x in pair):
-                self.kernels.multiply_mixed(self.plan, C[index], pair[0], pair[1], K)
+                self.kernels.multiply_mixed(self.plan, C[index], pair[0], pair[1], K, of_entries)
             elif K is None:
                 self.engine.multiply(C[index], *pair)
             else:

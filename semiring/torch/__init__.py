@@ -14,7 +14,7 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.autodiff.rules import Rule, key_of, refuse_explain, rule_of, semiring_of
-from semiring.errors import DeviceError, DTypeError, MissingExtraError, ShapeError
+from semiring.errors import DeviceError, DTypeError, MissingExtraError, ShapeError, inner_size_error
 from semiring.linalg.contraction.notation import Notation, Subscripts, read_notation, split_arguments
 from semiring.linalg.contraction.orders import find_order
 from semiring.linalg.contraction.steps import contract, prepare_terms
@@ -47,7 +47,8 @@ def matmul(A: Tensor, B: Tensor, semiring: Semiring | str | None = None, *, chec
     ----------
     A, B : Tensor, shapes (..., m, k) and (..., k, n)
         Tensors of one dtype on one device, of any strides. Leading dimensions broadcast. A 1-D operand is one row
-        (left) or one column (right), as in `torch.matmul`.
+        (left) or one column (right), as in `torch.matmul`. A may be a sparse matrix on the host, in CSR or COO layout,
+        if B is dense. What it does not store is the zero.
     semiring : Semiring or str, optional
         A `Semiring` or the name of one in the catalogue. The default is min-plus.
     check : bool, default True
@@ -56,16 +57,19 @@ def matmul(A: Tensor, B: Tensor, semiring: Semiring | str | None = None, *, chec
     Returns
     -------
     Tensor, shape (..., m, n)
-        The product, in the dtype and on the device of A and B. A 1-D operand has no dimension in it.
+        The product, in the dtype and on the device of A and B. A 1-D operand has no dimension in it. The product of a
+        sparse matrix is dense.
 
     Raises
     ------
     ShapeError
         If an operand is a scalar, or the shapes do not fit.
     DTypeError, DeviceError
-        If the dtypes or the devices of the operands differ.
+        If the dtypes or the devices of the operands differ, or a sparse A is on a GPU.
     TypeError
-        If an operand is not a dense tensor.
+        If B is not a dense tensor, or a sparse A has another layout.
+    ValueError
+        If A in COO layout stores an entry twice.
     AlgebraError
         If an operand requires a gradient, and the semiring has none.
     DomainError, IntegerOverflowError
@@ -79,7 +83,9 @@ def matmul(A: Tensor, B: Tensor, semiring: Semiring | str | None = None, *, chec
     `semiring.matmul`.
 
     It costs m·k·n pairs. For a selective ⊕ it takes about twice the time if an operand requires a gradient. The
-    backward pass costs O(m·n) for a selective ⊕, and two products for log_plus and plus_times.
+    backward pass costs O(m·n) for a selective ⊕, and two products for log_plus and plus_times. A sparse A costs its
+    entries times n pairs, and is differentiable by its stored values. In log_plus and plus_times the backward pass then
+    has workspace for all pairs. `torch.compile` breaks its graph there.
 
     Examples
     --------
@@ -89,6 +95,9 @@ def matmul(A: Tensor, B: Tensor, semiring: Semiring | str | None = None, *, chec
     >>> C.tolist(), A.grad.tolist()
     ([[0.0, 3.0], [7.0, 2.0]], [[2.0, 0.0], [1.0, 1.0]])
     """
+    if isinstance(A, torch.Tensor) and A.layout in (torch.sparse_csr, torch.sparse_coo):
+        product: Tensor = _sparse_matmul(A, B, semiring, check)
+        return product
     _check_tensors(A=A, B=B)
     if _is_rounded(A):
         return matmul(A.float(), B.float(), semiring, check=check).to(A.dtype)
@@ -105,6 +114,39 @@ def matmul(A: Tensor, B: Tensor, semiring: Semiring | str | None = None, *, chec
         result = operators.matmul(left, right, key, check)
     if A.dim() == 1:
         result = result.squeeze(-2)
+    return result.squeeze(-1) if B.dim() == 1 else result
+
+
+@torch.compiler.disable  # type: ignore[untyped-decorator]  # the compiler does not trace the parts of sparse tensors
+def _sparse_matmul(A: Tensor, B: Tensor, semiring: Semiring | str | None, check: bool) -> Tensor:
+    """Return A ⊗ B for a sparse A, differentiable by its stored values and by B."""
+    if A.device.type != "cpu":
+        raise DeviceError("A is a sparse tensor on a GPU: sparse tensors are multiplied on the host, A.cpu()")
+    if A.dim() != 2 or A.dense_dim():
+        raise ShapeError(f"A is a sparse tensor of the shape {tuple(A.shape)}: only matrices are accepted")
+    if A.layout == torch.sparse_coo:
+        entries = A.coalesce()
+        if entries._nnz() != A._nnz():  # `coalesce` has added them by +
+            raise ValueError("A stores an entry more than once: call A.coalesce() first if the sum is meant")
+        (rows, columns), values = entries.indices(), entries.values()
+    else:
+        values, columns, starts = A.values(), A.col_indices().long(), A.crow_indices()
+        rows = torch.repeat_interleave(torch.arange(A.shape[0]), starts.diff())
+    _check_tensors(A=values, B=B)
+    if not B.dim() or A.shape[1] != B.shape[-2 if B.dim() > 1 else 0]:
+        raise inner_size_error(tuple(A.shape), tuple(B.shape))
+    dtype = values.dtype
+    right = B.unsqueeze(1) if B.dim() == 1 else B
+    if _is_rounded(B):
+        values, right = values.float(), right.float()
+    lead = (1,) * (right.dim() - 2)
+    arrays = *(x.reshape(*lead, -1) for x in (values, rows, columns)), right
+    key, m = _semiring_key(semiring), int(A.shape[0])
+    if _records_gradients(values, B) and _gradient_rule(key) == "selective":
+        result: Tensor = operators.entry_product_with_places(*arrays, m, key, check)[0]
+    else:
+        result = operators.entry_product(*arrays, m, key, check)
+    result = result.to(dtype)
     return result.squeeze(-1) if B.dim() == 1 else result
 
 

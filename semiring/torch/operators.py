@@ -24,6 +24,8 @@ from semiring.autodiff.rules import key_of, semiring_of
 __all__ = [
     "closure",
     "closure_trees",
+    "entry_product",
+    "entry_product_with_places",
     "matmul",
     "matmul_witness",
     "multi_dot",
@@ -183,6 +185,7 @@ class DifferentiableOperator:
 _OPERATORS = {name: DifferentiableOperator(primitive) for name, primitive in PRIMITIVES.items()}
 
 closure, closure_trees = _OPERATORS["closure"], _OPERATORS["closure_trees"]
+entry_product, entry_product_with_places = (_OPERATORS[name] for name in ("entry_product", "entry_product_with_places"))
 matmul, matmul_witness = _OPERATORS["matmul"], _OPERATORS["matmul_witness"]
 multiply = _OPERATORS["multiply"]
 multi_dot, scan = _OPERATORS["multi_dot"], _OPERATORS["scan"]

@@ -456,10 +456,11 @@ class CpuBackend(
         A: CompressedRows | Array,
         B: CompressedRows | Array,
         witness: Array | None,
+        of_entries: bool = False,
     ) -> None:
         from semiring.kernels.cpu import sparse_loops
 
-        sparse_loops.multiply_mixed(plan, C, A, B, witness)
+        sparse_loops.multiply_mixed(plan, C, A, B, witness, of_entries)
 
     def add_dependencies(
         self, plan: KernelPlan, graph: Any, sources: Array, has_endpoints: bool, vertex_sums: Array, edge_sums: Array

@@ -445,7 +445,7 @@ def _sample_rows(sr, zero, A, B, mask, values, reached, witness, found, counts, 
 
 
 @kernel
-def _sparse_by_dense(sr, zero, A, B, C, witness, first, last):
+def _sparse_by_dense(sr, zero, A, B, C, witness, of_entries, first, last):
     """Compute the rows first … last - 1 of A ⊗ B for a dense B."""
     starts, columns, a_values = A
     n = C.shape[1]
@@ -461,9 +461,9 @@ def _sparse_by_dense(sr, zero, A, B, C, witness, first, last):
         c[:] = zero
         for p in range(starts[i], starts[i + 1]):
             k, a = columns[p], a_values[p]
-            b = B[k]
+            b, note = B[k], p if of_entries else np.int64(k)
             for j in range(n):
-                _add_term(sr, c, None, witness_row, j, a, b[j], k)
+                _add_term(sr, c, None, witness_row, j, a, b[j], note)
 
 
 @kernel
@@ -659,7 +659,12 @@ def _multiply_at(
 
 
 def multiply_mixed(
-    plan: KernelPlan, C: Array, A: CompressedRows | Array, B: CompressedRows | Array, witness: Array | None
+    plan: KernelPlan,
+    C: Array,
+    A: CompressedRows | Array,
+    B: CompressedRows | Array,
+    witness: Array | None,
+    of_entries: bool = False,
 ) -> None:
     """Compute `SparseKernels.multiply_mixed` of the contract."""
     sr = ScalarSemiring(plan)
@@ -667,7 +672,7 @@ def multiply_mixed(
         work = A.starts * C.shape[1] + np.arange(A.starts.size)
 
         def multiply(first: int, last: int) -> None:
-            _sparse_by_dense(sr, plan.zero, A[:3], B, C, witness, first, last)
+            _sparse_by_dense(sr, plan.zero, A[:3], B, C, witness, of_entries, first, last)
 
     else:
         assert isinstance(B, CompressedRows)
