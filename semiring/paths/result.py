@@ -1093,6 +1093,8 @@ class Paths:
                 "the paths are on a GPU, and updates run on the CPU: compute them from arrays on the host"
             )
         P = None if self.predecessors is None else np.asarray(self.predecessors)
+        if self._weights is None:
+            raise AlgebraError("these paths have no weights to change: pass weights= to Paths")
         if not self._is_reflexive:
             raise AlgebraError("paths with reflexive=False have cycles, which are not updated: leave out reflexive=")
         require_closed(D, self.semiring)

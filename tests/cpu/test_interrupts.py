@@ -67,6 +67,7 @@ def _long_calls():
         "paths": lambda: sr.shortest_paths(A[:6000, :6000]),
         "bits": lambda: sr.matmul(packed, packed, "boolean"),
         "searches": lambda: sr.shortest_paths(sparse, sources=range(4000)),
+        "betweenness": lambda: sr.centrality.betweenness(sparse),
         "factor": lambda: sr.factor(sparse[:20_000, :20_000]),
     }
 
