@@ -617,7 +617,7 @@ class SequenceKernels(Protocol):
         """
         ...
 
-    def trace(self, W: Any, is_reached: Any, lengths: Any) -> None:
+    def trace(self, plan: KernelPlan, W: Any, is_reached: Any, lengths: Any) -> None:
         """Replace the witnesses W (m, T, n) of all steps by the states before the steps on a best path to each state.
 
         W is -1 for the last states that are not ``is_reached`` (m, n), and after the ``lengths`` (m,), which are None

@@ -72,6 +72,18 @@ def pack_bits(words: Array, values: Array) -> None:
     words[...] = octets.view("<u4")
 
 
+def follow_witnesses(W: Array, is_reached: Array, lengths: Array | None) -> None:
+    """Compute `SequenceKernels.trace`: follow the witnesses (m, T, n) from each last state back."""
+    m, count, n = W.shape
+    for i in range(m):
+        states = np.where(is_reached[i], np.arange(n), -1)
+        for t in reversed(range(count)):
+            if lengths is not None and t >= lengths[i]:
+                W[i, t] = -1
+            else:
+                W[i, t] = states = np.where(states < 0, -1, W[i, t, states])
+
+
 @record_kernels
 class ReferenceBackend(PathKernels, SequenceKernels, SparseKernels, CentralityKernels, UpdateKernels):
     """The kernel contract in NumPy. Packed bits are unpacked for a computation and packed again."""
@@ -263,16 +275,8 @@ class ReferenceBackend(PathKernels, SequenceKernels, SparseKernels, CentralityKe
     def _multiply_with_witness(self, plan: KernelPlan, C: Array, A: Array, B: Array, W: Array) -> None:
         self.multiply_add_witness(plan, C, W, A, B, 0)
 
-    def trace(self, W: Array, is_reached: Array, lengths: Array | None) -> None:
-        """Follow the witnesses from each last state back."""
-        m, count, n = W.shape
-        for i in range(m):
-            states = np.where(is_reached[i], np.arange(n), -1)
-            for t in reversed(range(count)):
-                if lengths is not None and t >= lengths[i]:
-                    W[i, t] = -1
-                else:
-                    W[i, t] = states = np.where(states < 0, -1, W[i, t, states])
+    def trace(self, plan: KernelPlan, W: Array, is_reached: Array, lengths: Array | None) -> None:
+        follow_witnesses(W, is_reached, lengths)
 
     def add_dependencies(
         self, plan: KernelPlan, graph: Any, sources: Array, has_endpoints: bool, vertex_sums: Array, edge_sums: Array

@@ -397,7 +397,7 @@ class Chain:
         none = xp.equal(x, self.semiring.zero_for(x.dtype))
         if self.walker is not None:
             lengths = self.flatten_batch(self.lengths, 0)
-            self.walker.kernels.trace(self.flatten_batch(W, 2), ~self.flatten_batch(none, 1), lengths)
+            self.walker.kernels.trace(self.walker.plan, self.flatten_batch(W, 2), ~self.flatten_batch(none, 1), lengths)
             return x, W
         states = xp.broadcast_to(xp.arange(x.shape[-1], dtype=np.int32), x.shape)
         for t in reversed(range(self.steps)):

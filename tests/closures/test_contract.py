@@ -593,7 +593,7 @@ def test_steps_and_best_paths(backend, name, dtype, rng):
             for t in reversed(range(3)):
                 k = k if k < 0 or t >= lengths[i] else before[i, t, k]
                 traced[i, t, j] = -1 if t >= lengths[i] else k
-        kernels.trace(W, state != none, lengths)
+        kernels.trace(engine.plan, W, state != none, lengths)
         np.testing.assert_array_equal(W, traced)
 
 

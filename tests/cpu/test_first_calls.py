@@ -26,7 +26,6 @@ def in_numpy(monkeypatch):
 
     Return its result, and for each group of kernels whether NumPy computed its last call.
     """
-    monkeypatch.setattr(first_calls, "SECONDS", 1e9)
     said, calls = {}, {}
     original = FirstCalls._is_left
 
@@ -41,6 +40,7 @@ def in_numpy(monkeypatch):
     def run(function):
         said.clear()
         with monkeypatch.context() as patch:
+            patch.setattr(first_calls, "SECONDS", 1e9)
             patch.setattr(FirstCalls, "_is_left", record)
             patch.setattr(cpu, "first_calls_of", find)
             return function(), dict(said)
@@ -93,13 +93,17 @@ def test_the_bits_are_those_of_the_compiled_kernels(rng, in_numpy, name, dtype, 
         "predecessors": lambda: closure_with_predecessors(A, semiring),
         "product": lambda: [sr.matmul(A, A.T, semiring), sr.matmul(A[0], A, semiring), sr.matmul(A, A[:, 0], semiring)],
         "witness": lambda: sr.matmul(A, A.T, semiring, return_witness=True),
+        "steps": lambda: [
+            sr.scan(A, A[:2], semiring, weights=A[:3, None]),
+            *sr.multi_dot(A, A[0], semiring, steps=3, return_witness=True),
+        ],
         "stacks": lambda: [sr.matmul(stack, stack, semiring), sr.closure(stack, semiring)],
     }
     for what, call in calls.items():
         expected = call()
         found, said = in_numpy(call)
         assert [array.tobytes() for array in found] == [array.tobytes() for array in expected], what
-        assert all(said.get(group, True) for group in ("product", "closure", "witness")), said
+        assert all(said.get(group, True) for group in ("product", "closure", "witness", "steps")), said
 
 
 @pytest.mark.parametrize("n", [24, 25, 32, 33, 100])
@@ -147,8 +151,8 @@ def test_weights_of_both_signs_are_closed_in_numpy_with_the_same_bits(rng, in_nu
     ("name", "dtype", "groups"),
     [
         *((name, "float64", "") for name in ("log_plus", "plus_times", "lukasiewicz")),  # 1 + x - 1 is not x
-        *((name, "int64", "product") for name in ("plus_times", "xor_and")),
-        ("max_min", "float64", "closure gaining predecessors product witness"),
+        *((name, "int64", "product steps") for name in ("plus_times", "xor_and")),
+        ("max_min", "float64", "closure gaining predecessors product steps witness"),
     ],
 )
 def test_what_is_rounded_in_another_order_is_compiled_at_once(monkeypatch, name, dtype, groups):

@@ -43,9 +43,11 @@ from semiring.kernels.contract import (
     Steps,
     UpdateKernels,
 )
-from semiring.kernels.cpu.compiler_process import PRODUCT
+from semiring.kernels.cpu.compiler_process import PRODUCT, STEPS
 from semiring.kernels.cpu.first_calls import FirstCalls
 from semiring.kernels.cpu.laws_of_bits import laws_of
+from semiring.kernels.cpu.numpy_kernels import StepMatrices
+from semiring.kernels.reference import follow_witnesses
 from semiring.kernels.spans import record_kernels
 from semiring.kernels.tolerance import Tolerance
 from semiring.progress import in_parts
@@ -162,6 +164,8 @@ class CpuBackend(
 
         It is None if the products of steps are so large that threads should share them, or tiles compute them faster.
         """
+        if not isinstance(A, tuple) and STEPS in first_calls_of(plan).pending:
+            return StepMatrices(A, groups)
         from semiring.kernels.cpu.product import row_walks
         from semiring.kernels.machines import cpu_speed
 
@@ -185,6 +189,13 @@ class CpuBackend(
         return _adds_exponentials(plan) and bool(self._log_kernels[0].can_multiply(plan, k))
 
     def walk(self, plan: KernelPlan, preparation: Any, x: Array, steps: Steps) -> None:
+        if isinstance(preparation, StepMatrices):
+            if first_calls_of(plan).walk(plan, preparation, x, steps):
+                return
+            from semiring.kernels.cpu.product.row_walks import DenseMatrices
+
+            preparation.compiled = preparation.compiled or DenseMatrices(plan, preparation.A, preparation.groups)
+            preparation = preparation.compiled
         from semiring.kernels.cpu.product import row_walks
 
         if isinstance(preparation, row_walks.DenseMatrices | row_walks.SparseMatrix | row_walks.SparseMatrices):
@@ -192,7 +203,10 @@ class CpuBackend(
         else:
             self._log_kernels[2].walk(self, plan, preparation, x, steps)
 
-    def trace(self, W: Array, is_reached: Array, lengths: Array | None) -> None:
+    def trace(self, plan: KernelPlan, W: Array, is_reached: Array, lengths: Array | None) -> None:
+        if STEPS in first_calls_of(plan).pending:
+            follow_witnesses(W, is_reached, lengths)
+            return
         from semiring.kernels.cpu.product import row_walks
 
         row_walks.trace(W, is_reached, lengths)

@@ -33,12 +33,13 @@ from typing import Any
 import numpy as np
 
 from semiring.kernels import code_store
-from semiring.kernels.contract import KernelPlan
+from semiring.kernels.contract import Array, KernelPlan, Steps
 from semiring.kernels.definition import define
 from semiring.logs import logger
 
 #: The groups of kernels that are compiled together, by what they compute.
 PRODUCT, WITNESS, CLOSURE, PREDECESSORS, GAINING = "product", "witness", "closure", "predecessors", "gaining"
+STEPS = "steps"
 
 _POLLING_SECONDS = 0.05  # between two looks for a marker
 _RESERVED_SECONDS = 120.0  # after which a reservation belongs to a process that has ended
@@ -196,6 +197,8 @@ def compile_group(plan: KernelPlan, group: str) -> None:
         for size in (40, 320):
             A = square[:size, :size]
             backend.multiply_add_witness(plan, A.copy(), np.zeros(A.shape, np.int32), A, A, 0)
+    elif group == STEPS:
+        _walk(backend, alone, square[:20, :20])
     elif group == CLOSURE:
         backend.close_block(plan, square[:100, :100].copy())
         backend.close_stack(plan, np.full((3, 8, 8), one))
@@ -203,6 +206,15 @@ def compile_group(plan: KernelPlan, group: str) -> None:
         _find_predecessors(backend, plan)
     else:
         _close_gaining(backend, plan)
+
+
+def _walk(backend: Any, plan: KernelPlan, A: Array) -> None:
+    """Take a vector through steps, with and without witnesses."""
+    prepared = backend.prepare(plan, A[None, None], np.zeros(1, np.int64))
+    W = np.empty((1, 2, len(A)), np.int32)
+    for witness in (None, W) if plan.semiring.selective else (None,):
+        backend.walk(plan, prepared, A[:1].copy(), Steps(2, witness=witness))
+    backend.trace(plan, W, np.zeros((1, len(A)), np.bool_), None)
 
 
 def _find_predecessors(backend: Any, plan: KernelPlan) -> None:

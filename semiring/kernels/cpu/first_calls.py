@@ -30,9 +30,9 @@ import numpy as np
 
 from semiring.advice import quote
 from semiring.errors import SemiringError
-from semiring.kernels.contract import Array, KernelPlan
+from semiring.kernels.contract import Array, KernelPlan, Steps
 from semiring.kernels.cpu import compiler_process, numpy_kernels
-from semiring.kernels.cpu.compiler_process import CLOSURE, GAINING, PREDECESSORS, PRODUCT, WITNESS
+from semiring.kernels.cpu.compiler_process import CLOSURE, GAINING, PREDECESSORS, PRODUCT, STEPS, WITNESS
 from semiring.kernels.cpu.numpy_kernels import PIVOTS
 from semiring.kernels.reference import pack_bits, unpack_bits
 from semiring.kernels.tolerance import Tolerance
@@ -122,6 +122,16 @@ class FirstCalls:
         if not self._is_left(WITNESS, 3 * _product_seconds(C, A), A, B, C):
             return False
         numpy_kernels.multiply_witness(plan, C, W, A, B, k0)
+        return True
+
+    def walk(self, plan: KernelPlan, matrices: numpy_kernels.StepMatrices, x: Array, steps: Steps) -> bool:
+        """Advance x by steps, or return False to leave it to the compiled kernels."""
+        passes = 1 if steps.witness is None else 3
+        seconds = steps.number * passes * (_SECONDS_PER_STEP + x.size * x.shape[-1] / _PRODUCT_RATE)
+        operands = [matrices.A, x] if steps.weights is None else [matrices.A, x, steps.weights]
+        if not self._is_left(STEPS, seconds, *operands):
+            return False
+        matrices.walk(plan, x, steps)
         return True
 
     def close(self, plan: KernelPlan, A: Array) -> bool:
@@ -222,8 +232,8 @@ def _groups(plan: KernelPlan) -> set[str]:
     if not is_exact and (used & _ROUNDED_OPERATIONS or not (plan.facts.nonnegative or used <= _WITHOUT_NEGATIVE_ZERO)):
         return set()
     if semiring.selective and (is_exact or _keeps_bits(plan)):
-        return {PRODUCT, WITNESS, CLOSURE, PREDECESSORS, GAINING}
-    return {PRODUCT} if is_exact else set()
+        return {PRODUCT, WITNESS, CLOSURE, PREDECESSORS, GAINING, STEPS}
+    return {PRODUCT, STEPS} if is_exact else set()
 
 
 def _keeps_bits(plan: KernelPlan) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 
 from semiring.algebra.expressions import Expression
 from semiring.errors import no_star
-from semiring.kernels.contract import NO_PREDECESSOR, Array, KernelPlan
+from semiring.kernels.contract import NO_PREDECESSOR, Array, KernelPlan, Steps
 from semiring.kernels.definition import define, has_unit_star
 from semiring.kernels.tolerance import Tolerance
 
@@ -165,6 +165,59 @@ def _is_rounded(plan: KernelPlan) -> bool:
     """Return whether ⊗ may round, so that the order of a closure's operations decides bits."""
     exact = {"min", "max", "and", "or", "xor", "invert", "where", "lt", "le", "gt", "ge", "eq", "ne", "neg", "abs"}
     return plan.dtype.kind == "f" and not plan.semiring.mul.expression.operations <= exact
+
+
+class StepMatrices:
+    """Dense matrices A (g, 1 or T, n, n) of steps that NumPy computes until their kernels are compiled.
+
+    ``groups`` (m,) is the g of each row of the batch. ``compiled`` is the preparation of the compiled kernels.
+    """
+
+    def __init__(self, A: Array, groups: Array) -> None:
+        self.A, self.groups = A, groups
+        self.compiled: Any = None
+
+    def walk(self, plan: KernelPlan, x: Array, steps: Steps) -> None:
+        """Compute `SequenceKernels.walk`: all terms of a step at once, of some rows of the batch."""
+        n = x.shape[1]
+        rows = max(1, 4 * _BLOCK_BYTES // max(1, n * n * x.itemsize))
+        with np.errstate(all="ignore"):
+            for start in range(0, len(x), rows):
+                self._walk_rows(plan, x, steps, slice(start, start + rows))
+
+    def _walk_rows(self, plan: KernelPlan, x: Array, steps: Steps, part: slice) -> None:
+        """Advance some rows of the batch by all steps."""
+        operations, state, groups = _operations(plan), x[part], self.groups[part]
+        groups = groups[:1] if (groups == groups[:1]).all() else groups
+        terms, y = np.empty((*state.shape, state.shape[1]), plan.dtype), np.empty_like(state)
+        reduces_in_place = not isinstance(operations.add, np.ufunc)
+        find: Any = {np.fmin: np.argmin, np.fmax: np.argmax}.get(operations.add)  # type: ignore[call-overload]
+        rows, columns = np.arange(len(state))[:, None], np.arange(state.shape[1])
+        for t in range(steps.number):
+            A = self.A[groups, steps.first + t if self.A.shape[1] > 1 else 0]
+            operations.mul(state[:, :, None], A, out=terms)
+            places = None if find is None or steps.witness is None else find(terms, 1)
+            if places is not None:
+                np.copyto(y, terms[rows, places, columns])
+            if places is None or np.isnan(y).any():  # NaN is dropped by ⊕, but found
+                copies = reduces_in_place and steps.witness is not None
+                np.copyto(y, operations.reduce(terms.copy() if copies else terms, 1))
+                places = None
+            operations.add(y, plan.zero, out=y)
+            going = None if steps.lengths is None else (steps.lengths[part] > t)[:, None]
+            if steps.witness is not None:
+                places = (terms == y[:, None]).argmax(1) if places is None else places
+                places[y == plan.zero] = -1
+                steps.witness[part, t] = places if going is None else np.where(going, places, -1)
+            if steps.weights is not None:
+                w = steps.weights[part, t]
+                is_zero = (y == plan.zero) | (w == plan.zero)
+                operations.mul(y, w, out=y)
+                if plan.semiring.annihilates:
+                    y[is_zero] = plan.zero
+            np.copyto(state, y, where=True if going is None else going)
+            if steps.states is not None:
+                steps.states[part, t] = state
 
 
 def close(plan: KernelPlan, A: Array, pivotwise_rows: int) -> None:
