@@ -369,11 +369,10 @@ class _PathRequest(NamedTuple):
             )
             vertices = Vertices(n, labelled.names if self.names is None else self.names)
             rows, columns = _number_ends(vertices, sources, targets)
-            request = self._replace(names=None, explain=False)
+            request = self._replace(names=None, explain=True)
             unnamed = labelled._replace(names=None, restore=return_unchanged)
-            paths, _ = request.find_relevant_paths(unnamed, rows, columns)
-            backend = "cuda" if is_device_array(paths.matrix) else "cpu"
-            explanation = Explanation(self.semiring.name, method=self.options["method"], backend=backend)
+            paths, explanation = request.find_relevant_paths(unnamed, rows, columns)
+            assert explanation is not None
             table = select_paths(paths, rows, columns)
             answer = SearchResult(
                 sources=rows,

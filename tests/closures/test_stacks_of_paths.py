@@ -346,3 +346,6 @@ def test_halves_and_named_methods(rng):
     paths, explanation = sr.shortest_paths(A.astype(np.float32), explain=True)
     assert "all 6 vertices, with predecessors" in str(explanation)
     assert paths.matrix.shape == (4, 6, 6)
+    some, explanation = sr.shortest_paths(A.astype(np.float32), sources=[1], explain=True)
+    assert explanation is some.explanation
+    assert "stack_together" in str(explanation)
