@@ -119,11 +119,17 @@ def test_where_no_process_can_help_the_caller_compiles(started, tmp_path, monkey
     assert started == []
 
 
-def test_a_huge_product_is_compiled_at_once_and_says_so(started, caplog):
+def test_much_work_is_compiled_at_once_and_says_so(started, caplog, monkeypatch):
+    """A huge product, and many small ones while the process gets no core."""
     caplog.set_level("INFO", logger="semiring")
     first, A = FirstCalls(PLAN, lambda: False), np.broadcast_to(np.float32(1), (20_000, 20_000))
     assert not first.product(PLAN, A, A, A, 0)
-    assert "max_min float32: NumPy would take about 8000 s, so the call compiles its kernels now" in caplog.text
+    assert "max_min float32: NumPy would have taken about 8000 s, so the call compiles its kernels now" in caplog.text
+    monkeypatch.setattr(first_calls, "_PATIENCE", 0.3)
+    first, A = FirstCalls(PLAN, lambda: False), np.ones((300, 300), np.float32)
+    answers = [first.product(PLAN, np.empty_like(A), A, A, 0) for _ in range(40)]
+    assert answers == sorted(answers, reverse=True)
+    assert 5 < sum(answers) < 20
 
 
 @pytest.mark.parametrize("switch", [{"SEMIRING_NUMPY_SECONDS": "5"}, {}], ids=["off", "on"])

@@ -6,8 +6,8 @@ Compiling the kernels of a definition takes seconds, and loading Numba a fractio
 * Until NumPy has computed `_LOADING_SECONDS`, as predicted, compiled kernels would save less than loading them takes.
 * From `_COMPILING_SECONDS` on a process beside the caller compiles the group (`compiler_process`), unless it is on
   disk. NumPy computes until the code is there, also in the middle of a closure.
-* Kernels are compiled in the caller at once if a single product or block would take NumPy more than `_PATIENCE`
-  seconds.
+* Kernels are compiled in the caller at once if a product or block would take NumPy more than `_PATIENCE` seconds, or if
+  the calls so far have: then the process has no core.
 * If no process can be started, NumPy computes `_SECONDS_WITHOUT_PROCESS`, and then the caller compiles.
 
 This requires bitwise identical results: ⊕ selects or is exact, operations are exact, and no entry is -0.0, which equals
@@ -43,7 +43,7 @@ SECONDS: float | None = None
 _SECONDS_WITHOUT_PROCESS = 1.0
 _COMPILING_SECONDS = 0.1
 _LOADING_SECONDS = 0.3
-_PATIENCE = 20.0
+_PATIENCE = 10.0
 _PRODUCT_RATE, _CLOSURE_RATE = 1e9, 1e8  # pairs a second in NumPy, on two cores of a Zen 4 server
 _SECONDS_PER_STEP = 1e-5  # seconds for each k, besides those for its pairs
 _ROUNDED_OPERATIONS = {"exp", "expm1", "log", "log1p"}  # operations that compiled kernels round differently from NumPy
@@ -197,10 +197,10 @@ class FirstCalls:
             self._plan, group
         ):
             return self._spent_seconds > loading_seconds
-        if seconds > _PATIENCE:
+        if self._spent_seconds > _PATIENCE:
             logger().info(
-                "%s %s: NumPy would take about %.0f s, so the call compiles its kernels now",
-                *(self._plan.semiring.name, self._plan.dtype, seconds),
+                "%s %s: NumPy would have taken about %.0f s, so the call compiles its kernels now",
+                *(self._plan.semiring.name, self._plan.dtype, self._spent_seconds),
             )
             return True
         if self._spent_seconds <= _COMPILING_SECONDS or compiler_process.request(self._plan, group):
