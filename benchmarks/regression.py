@@ -5,19 +5,27 @@
 Products and closures from n = 256 on may take 1.02 times as long as with the earlier library, small calls 1.25 times.
 The exit status is 1 where a call takes longer beyond doubt. The benchmark calls only the public interface, so that a
 revision of any layout can be compared. `benchmarks.gpu.regression` does the same on a GPU.
+
+    python -m benchmarks.regression shared [--threads 2]
+
+While another process keeps the last core busy, every call is timed with one thread and with ``--threads``, in bursts
+that alternate. No call may take more than 1.1 times as long with the threads.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import Clock, Table, by_clock, format_seconds, ours, run
+from benchmarks.common import Clock, Table, at_most, by_clock, comparing, format_seconds, ours, run
 
 __all__ = ["KINDS", "Call", "main", "max_ratio_for", "tables_of"]
 
@@ -141,6 +149,42 @@ def tables_of(
     return {calls.__name__: lambda options, calls=calls: measure(calls, options) for calls in kinds}  # type: ignore[misc]
 
 
+def shared(options: argparse.Namespace) -> Table | None:
+    """Compare several threads with one while another process keeps a core busy; None if the table is not named."""
+    if "shared" not in options.tables or comparing():
+        return None
+    core = max(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+    pin = "" if core is None else f"import os; os.sched_setaffinity(0, {{{core}}})\n"
+    busy = subprocess.Popen([sys.executable, "-c", f"{pin}while True: sum(range(10**5))"])
+    rows = []
+    try:
+        for kind in (products, closures, small, stacks, paths, csgraph):
+            for label, _, call in kind(options):
+                if options.calls in label:
+                    alone, together = _bursts(call, options.threads, at_most(6.0))
+                    ratio = f"{together / alone:.2f}"
+                    rows.append([label, format_seconds(alone), format_seconds(together), ratio])
+    finally:
+        busy.kill()
+        busy.wait()
+    columns = ["call", "one thread", f"{options.threads} threads", "ratio"]
+    return Table("Threads beside a process that keeps a core busy", columns, rows)
+
+
+def _bursts(call: Callable[[], Any], threads: int, seconds: float) -> tuple[float, float]:
+    """Return the mean seconds of a call with one thread, and with several, in alternating bursts of about 20 ms."""
+    totals, counts = {1: 0.0, threads: 0.0}, {1: 0, threads: 0}
+    call()
+    calls = max(1, int(0.02 / by_clock(call)))
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or not counts[threads]:
+        for count in totals:
+            sr.set_threads(count)
+            totals[count] += by_clock(lambda: [call() for _ in range(calls)])
+            counts[count] += calls
+    return totals[1] / counts[1], totals[threads] / counts[threads]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the tables, or compare."""
 
@@ -154,7 +198,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.add_argument("--threads", type=int, default=sr.get_threads(), help="at most, of every call")
         parser.add_argument("--calls", default="", metavar="TEXT", help="those whose name has it")
 
-    tables = tables_of([products, closures, small, stacks, paths, csgraph])
+    tables: dict[str, Callable[[argparse.Namespace], Table | None]] = {
+        **tables_of([products, closures, small, stacks, paths, csgraph]),
+        "shared": shared,
+    }
     return run("benchmarks.regression", str(__doc__), tables, arguments, configure)
 
 
