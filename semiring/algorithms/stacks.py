@@ -63,6 +63,8 @@ class SmallLoop(Algorithm):
             return "there is nothing to close"
         if facts.dtype not in (np.float32, np.float64) and facts.dtype.kind != "i":
             return "no numbers that gain"
+        if p.predecessors is not None and not facts.is_tropical:
+            return "the factors round products by more than a search for paths allows"
         if p.predecessors is not None and facts.dtype.itemsize > _SEARCHED_BYTES[facts.dtype.kind]:
             return "the paths of such integers may not fit float64"
         if p.is_stack:

@@ -419,6 +419,19 @@ def test_the_short_way_of_small_matrices_leads_to_the_same_trees(n, dtype, signe
             check("min_plus", A, D, pred, absolute=8 * n * np.finfo(dtype).eps * 30)
 
 
+def test_small_matrices_of_factors_above_1_have_paths(rng):
+    """Factors round a product more than the search for paths in the given weights allows."""
+    for _ in range(200):
+        n = int(rng.integers(2, 7))
+        A = np.where(rng.random((n, n)) < 0.5, 0.0, rng.random((n, n)) * 1.5)
+        try:
+            D = sr.closure(A, "max_times", check=False)
+        except sr.DivergenceError:
+            continue
+        paths = sr.best_paths(A, "max_times")
+        np.testing.assert_allclose(paths.matrix, D, rtol=1e-13)
+
+
 def test_a_matrix_that_stays_is_not_copied_for_its_predecessors(monkeypatch, rng):
     """The predecessor search reads the matrix of the caller if its weights need no change."""
     seen, find = [], algorithm.predecessors
