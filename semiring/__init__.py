@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         transitive_reduction,
         widest_paths,
     )
+    from semiring.paths.k_shortest import k_shortest_paths
     from semiring.paths.updates import update
     from semiring.precompilation import precompile
     from semiring.profiling import profile
@@ -89,6 +90,7 @@ _NAMES_BY_MODULE = {
         *("Paths", "best_paths", "longest_paths", "most_reliable_paths", "shortest_paths", "transitive_closure"),
         *("transitive_reduction", "widest_paths"),
     ),
+    "semiring.paths.k_shortest": ("k_shortest_paths",),
     "semiring.precompilation": ("precompile",),
     "semiring.profiling": ("profile",),
     "semiring.sparse.factorization": ("factor",),
@@ -166,6 +168,7 @@ __all__ = [
     "fixed_point",
     "get_threads",
     "identity",
+    "k_shortest_paths",
     "log_plus",
     "longest_paths",
     "lukasiewicz",

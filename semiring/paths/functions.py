@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial, wraps
 from inspect import Parameter, signature
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypedDict, Unpack, cast, overload
@@ -411,7 +412,7 @@ class _PathRequest(NamedTuple):
                 from semiring.paths.unbounded import find_relevant
 
                 answer = find_relevant(find, edges, self.semiring, rows, columns, self.on_cycle, error)
-        return SomePaths(answer, self.semiring, vertices)
+        return SomePaths(replace(answer, search=best_paths), self.semiring, vertices)
 
 
 _LIMIT_BITS = 1024  # of a limit, which is a bound of sums of the largest floats

@@ -11,18 +11,19 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from semiring.advice import fewer_paths_advice
+from semiring.advice import fewer_paths_advice, quote
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring, min_plus
 from semiring.algebra.expressions.tree import is_floating, is_half
 from semiring.algorithms.stored_paths import follow_edges
-from semiring.arguments import check_flags, require_integer
+from semiring.arguments import check_flags, require_flag, require_integer
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.folds import farthest_entries, fold_rows
 from semiring.arrays.labels import is_frame, make_frame
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.operands import as_array, as_matrix, as_square_matrices, result_converter
 from semiring.arrays.parts import pieces, to_host_array
+from semiring.arrays.scans import Scan
 from semiring.arrays.sparse import check_sparse, is_sparse
 from semiring.arrays.vertices import Vertices
 from semiring.errors import (
@@ -839,10 +840,8 @@ class Paths:
         plan = KernelPlan(self.semiring, self._distances.dtype, 0, 0)
         if tolerance_for(plan, np.empty((2, 2), self._distances.dtype)).is_exact:
             return 0.0
-        if "_longest" not in self.__dict__:
-            hops = None if self.predecessors is None or not self._is_reflexive else to_host_array(self.hops())
-            self._longest = self.count_of_vertices if hops is None else int(hops.max(initial=1))
-        return default_rtol(self._distances.dtype, self._longest)
+        hops = None if self.predecessors is None or not self._is_reflexive else to_host_array(self.hops())
+        return default_rtol(self._distances.dtype, self.count_of_vertices if hops is None else int(hops.max(initial=1)))
 
     def _edge_blocks(self) -> Any:
         """Yield the edges (tails, heads, weights), some at a time."""
@@ -1075,7 +1074,6 @@ class Paths:
                 vars(self).clear()
                 self._is_invalid = True
         self._closed_graph, self._weights, self._trees = graph, graph.A, {}
-        vars(self).pop("_longest", None)
         for name in [*vars(self)]:
             if isinstance(getattr(type(self), name, None), cached_property):
                 del vars(self)[name]
@@ -1106,6 +1104,162 @@ class Paths:
                     f"{name}: the array is read-only, and update changes it in place: make Paths of a copy"
                 )
         return ClosedGraph(D, np.array(self._plan_and_weights[1], D.dtype), self.semiring, P)
+
+    # --------------------------------------------------------------------------------------------- the next best
+
+    @_run_on_own_device
+    def k_shortest(self, source: Any, target: Any, k: int | None = None, *, simple: bool = True) -> Iterator[Any]:
+        """List the paths between two vertices, the best first, as `semiring.k_shortest_paths`, by these distances.
+
+        Parameters
+        ----------
+        source, target : vertex
+            The ends of the paths, by number or name.
+        k : int, optional
+            The most paths to list. By default all.
+        simple : bool, default True
+            Whether a path visits no vertex twice. Otherwise walks are listed.
+
+        Returns
+        -------
+        iterator of RankedPath
+            Pairs ``(distance, path)``, as `semiring.k_shortest_paths` lists them.
+
+        Raises
+        ------
+        AlgebraError, IntegerOverflowError, TypeError, ValueError
+            As in `semiring.k_shortest_paths`.
+        VertexError, ShapeError
+            If one of the ends is not a vertex, or these are the paths of a stack.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> inf = float("inf")
+        >>> P = sr.shortest_paths([[inf, 1, 4], [inf, inf, 1], [inf, inf, inf]], names="abc")
+        >>> [(float(distance), path) for distance, path in P.k_shortest("a", "c")]
+        [(2.0, ['a', 'b', 'c']), (4.0, ['a', 'c'])]
+        """
+        require_flag(simple, "simple")
+        count = None if k is None else require_integer(k, "k", 0)
+        found: Iterator[Any] = self._in_order(source, target).named(self.names, count, simple=bool(simple))
+        return found
+
+    def _in_order(self, source: Any, target: Any) -> Any:
+        """Return the paths between two vertices in order."""
+        from semiring.paths.path_order import PathsInOrder
+        from semiring.paths.ties import TightEdges
+        from semiring.sparse.edge_inputs import SparseEntries
+        from semiring.sparse.symbolic_factor import Pattern
+
+        i, j = self._tie_ends(source, target)
+        tails, heads, weights = (np.concatenate(arrays) for arrays in zip(*self._edge_blocks(), strict=True))
+        n = self.count_of_vertices
+        edges = TightEdges(n, tails, heads, weights).select(tails != heads)
+        entries = SparseEntries(
+            Pattern(n, edges.starts, edges.heads.astype(np.int32)), edges.weights, None, Scan(has_zero=False)
+        )
+        return PathsInOrder(self.semiring, entries, i, j, self._distances_to(j))
+
+    @_run_on_own_device
+    def path_without(
+        self, source: Any, target: Any, *, edge: tuple[Any, Any] | None = None, vertex: Any = None
+    ) -> list[Any]:
+        """Return the best path that avoids an edge or a vertex, such as a road that is closed.
+
+        Parameters
+        ----------
+        source, target : vertex
+            The ends of the path, by number or name.
+        edge : pair of vertices, optional
+            The edge from the first to the second. The edge in the other direction may be used.
+        vertex : vertex, optional
+            A vertex other than the ends.
+
+        Returns
+        -------
+        list
+            The vertices, as `path` returns them. Of several best paths it is the lexicographically first.
+
+        Raises
+        ------
+        NoPathError
+            If every path needs the edge or the vertex, or there is no path.
+        ValueError
+            If neither an edge nor a vertex is given, or the vertex is an end, or the edge is not a pair.
+        AlgebraError, IntegerOverflowError
+            As in `semiring.k_shortest_paths`.
+        VertexError, ShapeError
+            If a vertex does not exist, or these are the paths of a stack.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> inf = float("inf")
+        >>> P = sr.shortest_paths([[inf, 1, 4], [inf, inf, 1], [inf, inf, inf]])
+        >>> P.path_without(0, 2, vertex=1)
+        [0, 2]
+        """
+        if edge is None and vertex is None:
+            raise ValueError("path_without avoids something: pass edge=(u, v) or vertex=v")
+        if edge is not None and (isinstance(edge, str) or not isinstance(edge, Sequence) or len(edge) != 2):
+            raise ValueError(f"edge is a pair of vertices (u, v), not {quote(edge)}")
+        problem = self._in_order(source, target)
+        avoided = None if vertex is None else self.index(vertex)
+        if avoided in (problem.source, problem.target):
+            raise ValueError(f"vertex is {quote(vertex)}, an end of the path: name another one")
+        _, path = problem.avoid(None if edge is None else (self.index(edge[0]), self.index(edge[1])), avoided)
+        if not path:
+            ends = self.name(problem.source), self.name(problem.target)
+            raise NoPathError(f"no path leads from {ends[0]} to {ends[1]} without it")
+        return [self.name(v) for v in path]
+
+    @_run_on_own_device
+    def most_vital_edge(self, source: Any, target: Any) -> tuple[tuple[Any, Any], Any]:
+        """Return the edge of a best path whose loss makes the distance worst, and the distance without it.
+
+        Parameters
+        ----------
+        source, target : vertex
+            Two different vertices, by number or name.
+
+        Returns
+        -------
+        edge : pair of vertices
+            The edge. Of several it is the first on the path.
+        distance : NumPy scalar
+            The distance without it: the semiring's zero, ∞ in min-plus, if every path needs it.
+
+        Raises
+        ------
+        NoPathError
+            If there is no path.
+        ValueError
+            If the ends are one vertex, whose path has no edge.
+        AlgebraError, IntegerOverflowError, VertexError, ShapeError
+            As in `path_without`.
+
+        Notes
+        -----
+        The cost is a search for each edge of the path. Source: K. Malik, A. K. Mittal, S. K. Gupta, "The k most vital
+        arcs in the shortest path problem", Operations Research Letters 8 (1989).
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> inf = float("inf")
+        >>> edge, distance = sr.shortest_paths([[inf, 1, 4], [inf, inf, 1], [inf, inf, inf]]).most_vital_edge(0, 2)
+        >>> edge, float(distance)
+        ((0, 1), 4.0)
+        """
+        problem = self._in_order(source, target)
+        if problem.source == problem.target:
+            raise ValueError("the path from a vertex to itself has no edge: name two vertices")
+        _, path = next(problem.simple_paths(), (None, []))
+        if not path:
+            raise self._no_path(problem.source, problem.target)
+        (u, v), value = problem.most_vital(path)
+        return (self.name(u), self.name(v)), np.float64(value) if value == problem.zero else problem.dtype.type(value)
 
     # ---------------------------------------------------------------------------------------------- all pairs
 

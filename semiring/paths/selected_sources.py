@@ -41,6 +41,7 @@ class SearchResult:
     find: Callable[[int, int], list[int]]  # returns the vertices of a best path, [] if there is none
     explanation: Explanation
     edges: Pattern | None = None  # None if the edges are on a GPU
+    search: Callable[..., Any] | None = None  # `best_paths`, for distances that were not requested
     weights: Array | None = None  # the weights of the edges, in the order of the pattern
     all_paths: Paths | None = None  # the paths between all vertices of a stack, from which these were selected
 
@@ -393,11 +394,6 @@ class SomePaths(Paths):
         self._refuse_stack("count")
         return int(self.sources[row]), int(self.targets[column])
 
-    def _default_rtol(self) -> float:
-        if self.predecessors is None:
-            self._longest = self.count_of_vertices
-        return super()._default_rtol()
-
     def _edge_blocks(self) -> Any:
         from semiring.paths.ties import in_wide_floats
 
@@ -418,12 +414,12 @@ class SomePaths(Paths):
         """Return the distances (n,) from or to a vertex, by another search."""
         from scipy.sparse import csr_array
 
-        from semiring.paths.functions import best_paths
-
         ((tails, heads, weights),) = self._edge_blocks()
         n = self.count_of_vertices
         graph = csr_array((weights, (tails, heads)), shape=(n, n))
-        found = best_paths(graph, self.semiring, check=False, predecessors=False, **ends)
+        search = self._answer.search
+        assert search is not None  # an answer with edges has it
+        found = search(graph, self.semiring, check=False, predecessors=False, **ends)
         return self._in_edge_dtype(to_host_array(found.matrix).reshape(-1), vertex)
 
     def _in_edge_dtype(self, distances: Array, vertex: int) -> Array:
