@@ -134,6 +134,7 @@ def thin_out(rng, A, zero):
 @pytest.mark.parametrize(
     "count", [40, pytest.param(500, marks=pytest.mark.full), pytest.param(5000, marks=pytest.mark.exhaustive)]
 )
+@pytest.mark.timeout(3000)  # of 5,000 cases, whose loops and kernels take minutes
 @pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")
 def test_sequences_are_those_of_loops_whatever_the_threads(count, rng):
     cases = [*CASES, *((name, dtype) for name in OWN for dtype in ("float32", "float64"))]

@@ -545,9 +545,7 @@ class _ExponentialWalkBuilder(_WalkBuilder):
 class _Walk:
     """The native function of a plan, and the words of its job that no step changes."""
 
-    def __init__(
-        self, plan: KernelPlan, *, has_witness: bool, vector_first: bool = True, is_sparse: bool = False
-    ) -> None:
+    def __init__(self, plan: KernelPlan, has_witness: bool, vector_first: bool, is_sparse: bool) -> None:
         definition = define(plan)
         what = f"{plan.semiring.name} {plan.dtype} products of rows{' with witnesses' if has_witness else ''}"
         address = compile_native(
@@ -561,6 +559,15 @@ class _Walk:
         )
         self.function, self.plan, self.size = _prototype(address), plan, plan.dtype.itemsize
         self.lanes = host().vector_bytes // self.size
+
+    @classmethod
+    def of(cls, plan: KernelPlan, *, has_witness: bool, vector_first: bool = True, is_sparse: bool = False) -> _Walk:
+        """Return the function, which the plan keeps for the next call."""
+        key = cls, has_witness, vector_first, is_sparse
+        native: _Walk | None = plan.memo.get(key)
+        if native is None:
+            native = plan.memo[key] = cls(plan, has_witness, vector_first, is_sparse)
+        return native
 
     def padded(self, n: int) -> int:
         """Return n, rounded up to whole vectors."""
@@ -714,7 +721,7 @@ def walk(plan: KernelPlan, matrices: Any, x: Array, steps: Steps) -> None:
     if isinstance(matrices, SparseMatrices):
         matrices.walk(plan, x, steps)
         return
-    native = _Walk(plan, has_witness=steps.witness is not None, is_sparse=not isinstance(matrices, DenseMatrices))
+    native = _Walk.of(plan, has_witness=steps.witness is not None, is_sparse=not isinstance(matrices, DenseMatrices))
     lanes, width = native.lanes, native.padded(n)
     room = np.full((m, width + 2 * lanes), plan.zero, plan.dtype)  # a vector before and after each row may be read
     room[:, lanes : lanes + n] = x
@@ -749,7 +756,7 @@ def multiply_rows(
 
     The rows of A are contiguous. With ``vector_first=False`` the product is A[k, j] ⊗ x[i, k].
     """
-    native = _Walk(plan, has_witness=True, vector_first=vector_first)
+    native = _Walk.of(plan, has_witness=True, vector_first=vector_first)
     (m, inner), n, lanes = x.shape, A.shape[1], native.lanes
     x = np.ascontiguousarray(x)
     C, W, offsets = np.empty((m, n), plan.dtype), np.empty((m, n), np.int32), np.zeros(m + MANY_ROWS, np.int64)
