@@ -816,7 +816,7 @@ class Paths:
 
     def _tight(self, i: int | None, j: int | None, rtol: float | None) -> tuple[Any, float]:
         """Return the tight edges between two vertices, or from or to one, and the tolerance; None without a path."""
-        from semiring.paths.ties import check_rtol, find_tight_edges
+        from semiring.paths.ties import check_rtol, find_direct_edges, find_tight_edges, in_wide_floats
 
         check_rtol(rtol)
         tolerance = self._default_rtol() if rtol is None else float(rtol)
@@ -829,7 +829,10 @@ class Paths:
             if i == j or best == self.semiring.zero_for(after.dtype):
                 return None, tolerance
         elif after is before is None:
-            best = to_host_array(self._distances)
+            weights, distances = (
+                in_wide_floats(to_host_array(each)) for each in (self._plan_and_weights[1], self._distances)
+            )
+            return find_direct_edges(self.semiring, weights, distances, tolerance), tolerance
         n = self.count_of_vertices
         return find_tight_edges(self.semiring, self._edge_blocks(), n, after, before, best, tolerance), tolerance
 

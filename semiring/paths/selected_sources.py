@@ -389,6 +389,11 @@ class SomePaths(Paths):
         counts = count_rows(self, self.semiring, table, np.asarray(self.sources), edges, kind, tolerance)
         return counts[:, self.targets]
 
+    def _tight(self, i: int | None, j: int | None, rtol: float | None) -> tuple[Any, float]:
+        if i is j is None:
+            raise self._missing_paths_error("the edges that are best paths need the paths between all pairs")
+        return super()._tight(i, j, rtol)
+
     def _tie_ends(self, source: Any, target: Any) -> tuple[int, int]:
         row, column = self._find_entry(source, target)
         self._refuse_stack("count")

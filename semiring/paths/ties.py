@@ -44,6 +44,7 @@ __all__ = [
     "count_rows",
     "default_rtol",
     "dense_blocks",
+    "find_direct_edges",
     "find_tight_edges",
     "in_wide_floats",
     "list_paths",
@@ -125,11 +126,9 @@ def find_tight_edges(
     """Return the tight edges, from blocks (tails, heads, weights) of all edges in order.
 
     from_source (n,) are the distances from a source, and to_target (n,) those to a target. With both, ``best`` is the
-    distance between them, and the edges lie on best walks. With neither, ``best`` (n, n) are all distances, and the
-    edges are themselves best paths. Loops are left out.
+    distance between them, and the edges lie on best walks. Loops are left out.
     """
     parts = []
-    slack = _slack(semiring, best, rtol) if from_source is to_target is None else 0.0
     for tails, heads, weights in edges:
         zero = semiring.zero_for(weights.dtype)
         if from_source is not None:
@@ -145,24 +144,31 @@ def find_tight_edges(
                 with np.errstate(all="ignore"):
                     rest = np.asarray(semiring.mul(weights[mask], z[mask]))
                 mask[mask] = _is_tight(semiring, x[mask], rest, np.broadcast_to(best, rest.shape), rtol)
-        elif to_target is not None:
+        else:
+            assert to_target is not None
             x, y = to_target[heads], to_target[tails]
             mask = (x != zero) & (y != zero) & (tails != heads)
             mask[mask] = _is_tight(semiring, weights[mask], x[mask], y[mask], rtol)
-        else:
-            y = best[tails, heads]
-            mask = (tails != heads) & ((weights == y) | (np.abs(weights - y) <= slack))
         parts.append((tails[mask], heads[mask], weights[mask]))
     tails, heads, weights = (np.concatenate([part[k] for part in parts]) for k in range(3))
     return TightEdges(n, tails, heads, weights)
 
 
-def _slack(semiring: Semiring, D: Array, rtol: float) -> float:
-    """Return by how much an edge may differ from the distance of its ends, and be tight within ``rtol`` in some row."""
-    if not rtol or not D.size:
-        return 0.0
-    finite = np.abs(D[np.isfinite(D)])
-    return 4 * rtol * float(finite.max(initial=0.0))
+def find_direct_edges(semiring: Semiring, weights: Array, D: Array, rtol: float) -> TightEdges:
+    """Return the edges that are themselves best paths, of matrices (n, n), without loops.
+
+    With ``rtol`` these are all edges that may be tight in some row: they differ from the distance of their ends by no
+    more than rounding does at the size of the largest distance.
+    """
+    mask = weights == D
+    if rtol and D.size:
+        with np.errstate(all="ignore"):
+            largest = float(np.abs(D).max(initial=0.0, where=np.isfinite(D)))
+            mask |= np.abs(weights - D) <= 4 * rtol * largest
+    mask &= weights != semiring.zero_for(weights.dtype)
+    np.fill_diagonal(mask, False)
+    tails, heads = np.nonzero(mask)
+    return TightEdges(len(D), tails, heads, weights[tails, heads])
 
 
 def dense_blocks(weights: Array, zero: Any) -> Iterator[tuple[Array, Array, Array]]:

@@ -198,6 +198,8 @@ def test_a_backend_without_the_kernel_and_stacks(rng, monkeypatch):
 
 
 def test_tight_edges_from_and_to_a_vertex(rng):
+    with pytest.raises(sr.ShapeError, match="between all pairs"):
+        sr.shortest_paths([[inf, 1.0], [inf, inf]], sources=[0]).tight_edges()
     A = np.where(rng.random((9, 9)) < 0.4, rng.integers(0, 3, (9, 9)), inf)
     P, D = sr.shortest_paths(A), sr.shortest_paths(A).matrix
     for v in range(9):

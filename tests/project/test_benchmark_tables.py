@@ -22,6 +22,7 @@ TINY = {
     "benchmarks.autodiff": "--n 6",
     "benchmarks.bits": "--sizes 64 --blocks 64 --vertices 64 96",
     "benchmarks.centrality": "--graph 12 20 --sampled 15 30 4",
+    "benchmarks.other_paths": "--grid 4 --paths 3 --sizes 20",
     "benchmarks.classical": "--sizes 16",
     "benchmarks.closure": "--sizes 16 --threads 1 --scipy 16 --peers 16 --paths 16",
     "benchmarks.compat": "--sizes 12 --scripts 12",
