@@ -99,6 +99,7 @@ class FirstCalls:
         """``is_compiled`` loads the compiler, and returns whether the products of the plan need no compilation."""
         self._plan, self._is_compiled = plan, is_compiled
         self._given_seconds, self._spent_seconds, self._searched_seconds = _given_seconds(), 0.0, 0.0
+        self._spent_by_group: dict[str, float] = {}
         self.pending = set() if self._given_seconds == 0 else _groups(plan)
         self._may_have_negative_zeros = plan.dtype.kind == "f" and not plan.facts.nonnegative
 
@@ -190,6 +191,7 @@ class FirstCalls:
         """Return whether the compiled kernels of a group serve this call and all later calls."""
         given = self._given_seconds
         self._spent_seconds += seconds
+        spent_on_group = self._spent_by_group[group] = self._spent_by_group.get(group, 0.0) + seconds
         loading_seconds = 0.0 if "numba" in sys.modules else _LOADING_SECONDS
         if given is not None:
             return self._spent_seconds > given or self._finds_kernels(loading_seconds)
@@ -197,10 +199,10 @@ class FirstCalls:
             self._plan, group
         ):
             return self._spent_seconds > loading_seconds
-        if self._spent_seconds > _PATIENCE:
+        if spent_on_group > _PATIENCE:
             logger().info(
                 "%s %s: NumPy would have taken about %.0f s, so the call compiles its kernels now",
-                *(self._plan.semiring.name, self._plan.dtype, self._spent_seconds),
+                *(self._plan.semiring.name, self._plan.dtype, spent_on_group),
             )
             return True
         if self._spent_seconds <= _COMPILING_SECONDS or compiler_process.request(self._plan, group):
