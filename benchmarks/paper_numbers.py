@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 __all__ = [
-    *("BERTOLDI_BLOCKS", "BERTOLDI_RANKS", "BERTOLDI_SERIAL", "BERTOLDI_THREADS"),
+    *("BERTOLDI_BLOCKS", "BERTOLDI_MPI", "BERTOLDI_RANKS", "BERTOLDI_SERIAL", "BERTOLDI_THREADS"),
     *("BULUC_ENERGY", "BULUC_GPU", "BULUC_GROWTH", "BULUC_HOST", "BULUC_PARALLEL", "BULUC_SPEEDUP", "BULUC_WATTS"),
     *("GAIOSO_MEANS", "GAIOSO_RATIOS", "LUND_SMITH", "LUND_SMITH_RATES", "Numbers"),
 ]
@@ -102,7 +102,7 @@ vertices  GPU  Neumann
 4096  569  4.2
 """)
 
-#: Section 4.6: the watts of data sheets: the card and half an Opteron, and the eight Opterons of Neumann at 95 W each.
+#: Section 4.6, by data sheets: the card and half an Opteron in watts, and the eight Opterons of Neumann at 95 W each.
 BULUC_WATTS: Mapping[str, float] = {"GPU": 222.5, "Neumann": 760.0}
 
 #: Table 9: milliseconds on one core of an Intel Core 2 Duo.
@@ -123,6 +123,11 @@ BERTOLDI_SERIAL: Numbers = {
 #: Table 3: milliseconds of algorithm 2 at 5,040 vertices, by processes.
 BERTOLDI_RANKS: Numbers = {
     **{1: "145447", 2: "75059", 3: "52336", 4: "39962", 5: "33184", 6: "28731", 7: "25853", 8: "23120"},
+}
+
+#: Table 3: the percentage of the time that initialization and communication take, by processes.
+BERTOLDI_MPI: Numbers = {
+    **{1: "0.06", 2: "2.57", 3: "4.45", 4: "5.47", 5: "6.95", 6: "8.35", 7: "9.50", 8: "11.00"},
 }
 
 #: Table 4: milliseconds of the OpenMP loop on the same processor, by vertices; the columns are threads.

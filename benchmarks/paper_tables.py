@@ -145,7 +145,7 @@ def lund_smith_times(m: Measured) -> Table:
 
 
 def lund_smith_ratios(m: Measured) -> Table:
-    """Return figure 7: the speedup of each implementation, then by the times of table 1."""
+    """Return the speedup of each implementation, then by the times of table 1."""
     names = list(_TABLE_1)
     pairs = [*pairwise(names[1:]), ("katz_kider", "lund_smith"), ("CPU", "lund_smith")]
     rows = []
@@ -158,7 +158,7 @@ def lund_smith_ratios(m: Measured) -> Table:
     named = [f"{_TABLE_1[slow]} / {_TABLE_1[fast]}" for slow, fast in pairs]
     titles = [title for name in named for title in (f"{name}, then", name)]
     return _table(
-        "Lund and Smith, figure 7: ratios of times, then by table 1",
+        "Lund and Smith: ratios of times, then by table 1",
         ["vertices", *titles, f"{CONSTANTS} / lund_smith"],
         rows,
     )
@@ -284,7 +284,7 @@ def buluc_growth(m: Measured) -> Table:
             row = [name, exponent, f"{b:.2f}", constant, f"{c:.1e}", f"{min(times)} to {max(times)}"]
         rows.append(row)
     columns = ["code", "exponent b, then", "exponent b", "constant c, then", "constant c", "vertices of the fit"]
-    return _table("Buluç et al., table 3: t = c·nᵇ in milliseconds, then from 512 to 8192 vertices", columns, rows)
+    return _table("Buluç et al., table 3: t = c·nᵇ in milliseconds", columns, rows)
 
 
 def buluc_energy(m: Measured) -> Table:
@@ -361,10 +361,11 @@ def bertoldi_ranks(m: Measured) -> Table:
             whole = _number(took) if part >= 1 or took is None else f"~{_number(took)}"
             before, now = _ratio(alone, _float(old, size)), _ratio(first, took)
             row = [way, size, _printed(old, size), _number(took, 1e3 * part), whole, _number(before), _number(now)]
-            row += [_percent(_ratio(before, size)), _percent(_ratio(now, size)), _percent(_ratio(waited, took))]
+            row += [_percent(_ratio(before, size)), _percent(_ratio(now, size))]
+            row += [_printed(then.BERTOLDI_MPI if old else {}, size), _percent(_ratio(waited, took))]
             rows.append([*row, *(_mebibytes(_ratio(received, count)) for count in (1, size))])
     columns = ["how", "ranks", "then, ms", f"ms; rows: {pivots:.0f} pivots", "all pivots, s", "speedup, then"]
-    columns += ["speedup", "efficiency, then", "efficiency", "share that waited"]
+    columns += ["speedup", "efficiency, then", "efficiency", "% in MPI, then", "share that waited"]
     columns += ["MiB received by all ranks", "MiB received by a rank"]
     return _table(f"Bertoldi, table 3 and figures 2 to 4: n = {n}; {_SPEEDUP} on one rank", columns, rows)
 

@@ -250,10 +250,10 @@ def bertoldi_ranks(path: Path) -> None:
     _then_and_now(speedup, rows, "ranks", [("rows", BLUE, "speedup, then", "speedup")], is_log=False)
     speedup.plot([1, max(counts)], [1, max(counts)], ":", color=LINE, lw=1, label="ideal")
     _then_and_now(efficiency, rows, "ranks", [("rows", BLUE, "efficiency, then", "efficiency")], is_log=False)
-    _then_and_now(waited, rows, "ranks", [("rows", BLUE, "", "share that waited")], is_log=False)
+    _then_and_now(waited, rows, "ranks", [("rows", BLUE, "% in MPI, then", "share that waited")], is_log=False)
     speedup.set(xlabel="ranks", ylabel="speedup", ylim=(0, None))
     efficiency.set(xlabel="ranks", ylabel="efficiency, %", ylim=(0, None))
-    waited.set(xlabel="ranks", ylabel="% of the time that ranks waited", ylim=(0, None))
+    waited.set(xlabel="ranks", ylabel="% in MPI, then; that waited, now", ylim=(0, None))
     _finish(figure, path, speedup)
 
 
