@@ -375,10 +375,10 @@ class HostRows:
         return 0
 
     def read(self, row: int, memory: Array) -> None:
-        np.copyto(memory, self._array[row : row + len(memory)])
+        memory[...] = self._array[row : row + len(memory)]
 
     def write(self, row: int, memory: Array) -> None:
-        np.copyto(self._array[row : row + len(memory)], memory)
+        self._array[row : row + len(memory)] = memory
 
     def columns(self, start: int, stop: int) -> HostRows:
         return HostRows(self._array[:, start:stop])
