@@ -112,7 +112,8 @@ class Chain:
     @cached_property
     def start(self) -> Any:
         """The first states, broadcast to the shape of the batch."""
-        return array_namespace(self.x).broadcast_to(self.x, (*self.batch, self.x.shape[-1]))
+        shape = (*self.batch, self.x.shape[-1])
+        return self.x if self.x.shape == shape else array_namespace(self.x).broadcast_to(self.x, shape)
 
     def step_matrix(self, t: int) -> Array:
         """Return the matrix of a step, (..., n, n)."""
@@ -247,7 +248,9 @@ class Chain:
     def _make_walker(self) -> Walker | None:
         """Return the kernels for the steps by the matrices in their inner form."""
         count, form = prod(self.A.shape[:-3]), self._integers
-        groups = np.broadcast_to(np.arange(count).reshape(self.A.shape[:-3]), self.batch).reshape(prod(self.batch))
+        groups = np.zeros(prod(self.batch), np.int64)
+        if count > 1:
+            groups.reshape(self.batch)[...] = np.arange(count).reshape(self.A.shape[:-3])
         A = self.A if form is None else encode(self.A, self.semiring, form.dtype)
         matrices = A.reshape(count, *A.shape[-3:])
         is_nonnegative = form is not None and form.is_nonnegative

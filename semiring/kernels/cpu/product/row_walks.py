@@ -744,8 +744,10 @@ def walk(plan: KernelPlan, matrices: Any, x: Array, steps: Steps) -> None:
 
         run_tasks(advance_rows, parts, plan.threads)
 
-    # One thread runs the ranges of steps in their order, and between two of them Ctrl-C is raised.
-    run_on_ranges(advance, count, count, 1, unit=max(1, _STEP_PAIRS // pairs))
+    if pairs * count <= _STEP_PAIRS:
+        advance(0, count)
+    else:  # one thread runs ranges of steps in their order, and between two of them Ctrl-C is raised
+        run_on_ranges(advance, count, count, 1, unit=max(1, _STEP_PAIRS // pairs))
     x[...] = room[:, lanes : lanes + n]
 
 
