@@ -44,7 +44,7 @@ _SECONDS_WITHOUT_PROCESS = 1.0
 _COMPILING_SECONDS = 0.1
 _LOADING_SECONDS = 0.3
 _PATIENCE = 10.0
-_PRODUCT_RATE, _CLOSURE_RATE = 1e9, 1e8  # pairs a second in NumPy, on two cores of a Zen 4 server
+_RATE = 1e9  # pairs a second in NumPy, on two cores of a Zen 4 server
 _SECONDS_PER_STEP = 1e-5  # seconds for each k, besides those for its pairs
 _ROUNDED_OPERATIONS = {"exp", "expm1", "log", "log1p"}  # operations that compiled kernels round differently from NumPy
 #: Operations that make no -0.0 from numbers of any sign other than -0.0.
@@ -128,7 +128,7 @@ class FirstCalls:
     def walk(self, plan: KernelPlan, matrices: numpy_kernels.StepMatrices, x: Array, steps: Steps) -> bool:
         """Advance x by steps, or return False to leave it to the compiled kernels."""
         passes = 1 if steps.witness is None else 3
-        seconds = steps.number * passes * (_SECONDS_PER_STEP + x.size * x.shape[-1] / _PRODUCT_RATE)
+        seconds = steps.number * passes * (_SECONDS_PER_STEP + x.size * x.shape[-1] / _RATE)
         operands = [matrices.A, x] if steps.weights is None else [matrices.A, x, steps.weights]
         if not self._is_left(STEPS, seconds, *operands):
             return False
@@ -138,7 +138,7 @@ class FirstCalls:
     def close(self, plan: KernelPlan, A: Array) -> bool:
         """Compute A ← A* of a matrix or a stack in place, or return False to leave it to the compiled kernels."""
         n = A.shape[-2]
-        if not self._is_left(CLOSURE, n * _SECONDS_PER_STEP * 3 + A.size * n / _CLOSURE_RATE, A):
+        if not self._is_left(CLOSURE, n * _SECONDS_PER_STEP * 3 + A.size * n / _RATE, A):
             return False
         if plan.storage == "bits":
             values = unpack_bits(A, n)
@@ -163,7 +163,7 @@ class FirstCalls:
         Return None if compiled kernels must run.
         """
         n = D.shape[-1]
-        seconds = n * 20 * _SECONDS_PER_STEP + n * D.size / _CLOSURE_RATE
+        seconds = n * 20 * _SECONDS_PER_STEP + n * D.size / _RATE
         if not self._is_left(PREDECESSORS, seconds, D, adjacency):
             return None
         return numpy_kernels.find_predecessors(plan, D, tolerance, adjacency)
@@ -219,7 +219,7 @@ class FirstCalls:
 
 def _product_seconds(C: Array, A: Array) -> float:
     inner: int = A.shape[-1]
-    return inner * _SECONDS_PER_STEP + C.size * inner / _PRODUCT_RATE
+    return inner * _SECONDS_PER_STEP + C.size * inner / _RATE
 
 
 def _groups(plan: KernelPlan) -> set[str]:
