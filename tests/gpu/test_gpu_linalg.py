@@ -630,3 +630,16 @@ def test_contractions_of_tensors_have_gradients(rng):
             st.einsum("ij,jk,k->i", *leaves, semiring=name).sum().backward()
         for one, other in zip(host, there, strict=True):
             np.testing.assert_allclose(one.grad, other.grad.cpu(), rtol=1e-10)
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float32"), ("max_plus", "int32"), ("max_min", "float64")])
+@pytest.mark.parametrize(("steps", "batch", "n"), [(3, (), 5), (20, (4,), 3), (9, (2,), 70)])
+def test_sequences_are_those_of_the_host(name, dtype, steps, batch, n, cp, rng):
+    A, x, w = (entries(rng, name, dtype, shape) for shape in ((n, n), (*batch, n), (steps, *batch, n)))
+    options = {"weights": w, "lengths": rng.integers(0, steps + 1, batch) if batch else None}
+    on_device = {key: None if value is None else cp.asarray(value) for key, value in options.items()}
+    for call in (sr.multi_dot, sr.scan):
+        assert_same(call(cp.asarray(A), cp.asarray(x), name, **on_device), call(A, x, name, **options))
+    found = sr.multi_dot(cp.asarray(A), cp.asarray(x), name, return_witness=True, **on_device)
+    for one, other in zip(found, sr.multi_dot(A, x, name, return_witness=True, **options), strict=True):
+        assert_same(one, other)
