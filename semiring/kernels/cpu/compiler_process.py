@@ -222,12 +222,15 @@ def _find_predecessors(backend: Any, plan: KernelPlan) -> None:
     from semiring.kernels.tolerance import tolerance_for
 
     rng = np.random.default_rng(0)
-    for share in (0.03, 1.0):
-        values = rng.random((200, 200)) if plan.dtype.kind == "f" else rng.integers(1, 100, (200, 200))
+    for n, share in ((20, 1.0), (200, 0.03), (200, 1.0)):
+        values = rng.random((n, n)) if plan.dtype.kind == "f" else rng.integers(1, 100, (n, n))
         A = np.where(rng.random(values.shape) < share, values, plan.zero).astype(plan.dtype)
         D = A.copy()
         backend.close_block(plan, D)
-        backend.find_predecessors(plan, D, tolerance_for(plan, D), A)
+        tolerance = tolerance_for(plan, D)
+        backend.find_predecessors(plan, D, tolerance, A)
+        if n == 20:
+            backend.find_predecessors(plan, D[None], tolerance, A[None])
 
 
 def _close_gaining(backend: Any, plan: KernelPlan) -> None:
