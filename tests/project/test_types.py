@@ -57,8 +57,8 @@ BITS = np.array([[False, True], [False, False]])
 #: The names of the package, without the semirings of the catalogue.
 PUBLIC = """
 CATALOGUE METHODS BitMatrix Network Paths Semiring add as_network as_semiring best_paths closure condensation
-einsum einsum_path factor fixed_point get_threads identity longest_paths matmul most_reliable_paths multi_dot multiply
-pack power precompile profile read reduce scan set_threads shortest_paths threads transitive_closure
+einsum einsum_path factor fixed_point get_threads identity k_shortest_paths longest_paths matmul most_reliable_paths
+multi_dot multiply pack power precompile profile read reduce scan set_threads shortest_paths threads transitive_closure
 transitive_reduction update widest_paths write zeros
 """
 
@@ -101,6 +101,7 @@ CATALOGUE METHODS BitMatrix Network Paths Semiring as_network as_semiring
 einsum_path get_threads identity pack
 precompile profile read set_threads threads write zeros
 """
+ITERATORS = {"k_shortest_paths"}  # one thread of the host computes each item when it is requested
 
 
 @pytest.mark.parametrize("name", COMPUTING)
@@ -114,7 +115,11 @@ def test_every_function_that_computes_takes_the_common_options(name):
 
 
 def test_no_function_that_computes_is_missing():
-    assert {*PUBLIC.split(), *(f"blas.{name}" for name in sr.blas.__all__)} == {*COMPUTING, *NOT_COMPUTING.split()}
+    assert {*PUBLIC.split(), *(f"blas.{name}" for name in sr.blas.__all__)} == {
+        *COMPUTING,
+        *NOT_COMPUTING.split(),
+        *ITERATORS,
+    }
 
 
 def test_only_public_names_are_listed():
