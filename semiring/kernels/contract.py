@@ -565,8 +565,8 @@ class PathKernels(Protocol):
 
         ``rows`` (p, n) holds the distances from the vertices ``roots`` (p,), and ``zero`` where no path leads.
         ``edges`` are starts (n + 1,), tails and weights of the edges into each vertex, without loops. x ⊗ w is y within
-        ``rtol`` times their sizes: that of y and of x ⊗ w if ``is_relative``, else |x| + |w|. Return (-1, 0, 0), or the
-        first row that has no counts, a vertex, and the reason: 1 if a count leaves int64, 2 for a circle.
+        ``rtol`` times their sizes: that of y and of x ⊗ w if ``is_relative``, else ``|x| + |w|``. Return (-1, 0, 0), or
+        the first row that has no counts, a vertex, and the reason: 1 if a count leaves int64, 2 for a circle.
         """
         raise _missing_operation()
 
@@ -811,7 +811,8 @@ class UpdateKernels(Protocol):
         """Return for each row (n,) int64 how many best paths may use one of some edges, before a change of D.
 
         ``weights`` are the old weights of the edges; the adjacency may have the new ones. Without predecessors an edge
-        counts as part of a path if its sum is the value of its head, up to the tolerance (a, b): a · (|x| + |y|) + b.
+        counts as part of a path if its sum is the value of its head, up to the tolerance (a, b), which allows
+        ``a · (|x| + |y|) + b``.
         """
         ...
 
