@@ -74,14 +74,12 @@ def pack_bits(words: Array, values: Array) -> None:
 
 def follow_witnesses(W: Array, is_reached: Array, lengths: Array | None) -> None:
     """Compute `SequenceKernels.trace`: follow the witnesses (m, T, n) from each last state back."""
-    m, count, n = W.shape
-    for i in range(m):
-        states = np.where(is_reached[i], np.arange(n), -1)
-        for t in reversed(range(count)):
-            if lengths is not None and t >= lengths[i]:
-                W[i, t] = -1
-            else:
-                W[i, t] = states = np.where(states < 0, -1, W[i, t, states])
+    states = np.where(is_reached, np.arange(W.shape[2]), -1)
+    for t in reversed(range(W.shape[1])):
+        before = np.where(states < 0, -1, np.take_along_axis(W[:, t], np.maximum(states, 0), 1))
+        going = True if lengths is None else (lengths > t)[:, None]
+        W[:, t] = np.where(going, before, -1)
+        states = np.where(going, before, states)
 
 
 @record_kernels

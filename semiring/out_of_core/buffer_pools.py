@@ -144,10 +144,10 @@ class DeviceBufferPool:
 
     def __exit__(self, *error: Any) -> None:
         self._threads.shutdown()
-        for stages in itertools.chain(*self._copiers.values()):
-            stages.stream.synchronize()  # the exit below frees the memory that these streams use
-        self._main_stream.synchronize()
-        self._contexts.close()
+        with self._contexts:  # its exit frees the memory that these streams use
+            for stages in itertools.chain(*self._copiers.values()):
+                stages.stream.synchronize()
+            self._main_stream.synchronize()
 
     def memory(self, rows: int) -> RowBuffer:
         return _DeviceRows(self._cupy.empty((rows, self._n), self._dtype))
@@ -165,7 +165,10 @@ class DeviceBufferPool:
     def _run(self, transfer: Callable[..., None], way: str, store: RowStore, first_row: int, rows: Array) -> None:
         """Let each copier transfer every ``self._count``-th part of the rows, and wait for all of them."""
         if way not in self._copiers:  # a pool that only reads, or only writes, pins half of the memory
-            self._copiers[way] = [_Stages(self._cupy, self._piece, self._n, self._dtype) for _ in range(self._count)]
+            with self._cupy.cuda.Device(self._device):
+                self._copiers[way] = [
+                    _Stages(self._cupy, self._piece, self._n, self._dtype) for _ in range(self._count)
+                ]
         copiers = self._copiers[way]
         row = rows.shape[1] * rows.itemsize
         step = self._piece if row == self._row_bytes else max(1, self._piece * self._row_bytes // max(1, row))

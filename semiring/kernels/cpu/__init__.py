@@ -43,7 +43,7 @@ from semiring.kernels.contract import (
     Steps,
     UpdateKernels,
 )
-from semiring.kernels.cpu.compiler_process import PRODUCT, STEPS
+from semiring.kernels.cpu.compiler_process import CLOSURE, PREDECESSORS, PRODUCT, STEPS
 from semiring.kernels.cpu.first_calls import FirstCalls
 from semiring.kernels.cpu.laws_of_bits import laws_of
 from semiring.kernels.cpu.numpy_kernels import StepMatrices
@@ -164,7 +164,12 @@ class CpuBackend(
 
         It is None if the products of steps are so large that threads should share them, or tiles compute them faster.
         """
-        if not isinstance(A, tuple) and STEPS in first_calls_of(plan).pending:
+        n, rows = 0, 0
+        if not isinstance(A, tuple):
+            n, rows = A.shape[-1], -(-groups.size // max(1, A.shape[0]))  # rows of the batch for each matrix
+        # Compiled kernels and NumPy must join the products of steps in the same order. So the sizes come first.
+        is_large = rows >= _TILE_ROWS and rows * n * n >= _TILE_PAIRS
+        if not isinstance(A, tuple) and not is_large and STEPS in first_calls_of(plan).pending:
             return StepMatrices(A, groups)
         from semiring.kernels.cpu.product import row_walks
         from semiring.kernels.machines import cpu_speed
@@ -172,7 +177,6 @@ class CpuBackend(
         if isinstance(A, tuple):
             has_slots = len(A) == 1 and row_walks.pays_for_slots(plan, A[0])
             return row_walks.SparseMatrix(plan, A[0]) if has_slots else row_walks.SparseMatrices(A)
-        n, rows = A.shape[-1], -(-groups.size // max(1, A.shape[0]))  # rows of the batch for each matrix
         pairs, most = rows * n * n, cpu_speed().parallel_pairs
         if self._has_log_products(plan, n):
             is_single, many = plan.dtype.char == "f", pairs > _EXPONENTIAL_PAIRS
@@ -180,7 +184,7 @@ class CpuBackend(
                 return self._log_kernels[2].PreparedMatrix(plan, A[0, 0])
             if many and (rows > 1 or (is_single and pairs > 2 * _EXPONENTIAL_PAIRS)):
                 return None
-        if n * n >= most or (rows >= _TILE_ROWS and pairs >= _TILE_PAIRS):
+        if n * n >= most or is_large:
             return None
         return row_walks.DenseMatrices(plan, A, groups)
 
@@ -373,7 +377,8 @@ class CpuBackend(
     def close_and_search(self, plan: KernelPlan, D: Array, tolerance: Tolerance, A: Array) -> Array | None:
         from semiring.kernels.cpu.predecessor_search import StackSearch, is_small
 
-        if first_calls_of(plan).pending or not is_small(D.shape[-1]) or not D.flags.c_contiguous:
+        is_pending = not first_calls_of(plan).pending.isdisjoint((CLOSURE, PREDECESSORS))
+        if is_pending or not is_small(D.shape[-1]) or not D.flags.c_contiguous:
             self.close_stack(plan, D)
             return self.find_predecessors(plan, D, tolerance, A) if plan.status.diverged < 0 else None
         search = StackSearch(plan, D, tolerance, A)

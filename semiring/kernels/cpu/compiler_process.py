@@ -109,16 +109,20 @@ def request(plan: KernelPlan, group: str) -> bool:
             return False
         if _requests.process is not None or now < _requests.waiting.get(key, 0.0):
             return True
+        is_reserved = False
         try:
             if not _can_start():
                 raise OSError("no process can be started")
-            if code_store.reserve(_version(), key, _RESERVED_SECONDS):
+            is_reserved = code_store.reserve(_version(), key, _RESERVED_SECONDS)
+            if is_reserved:
                 _requests.process, _requests.compiling = _start(plan, group), key
             else:
                 _requests.waiting[key] = now + _RESERVED_SECONDS
         except (OSError, ValueError, TypeError, AttributeError, pickle.PicklingError) as error:
             logger().debug("%s %s: no process compiles beside the caller: %s", plan.semiring.name, plan.dtype, error)
             _requests.failed.add(key)
+            if is_reserved:
+                code_store.release(_version(), key)
             return False
     return True
 
@@ -247,10 +251,10 @@ def _close_gaining(backend: Any, plan: KernelPlan) -> None:
 
 
 def _key(plan: KernelPlan, group: str) -> str:
-    key: str | None = plan.memo.get(group)
+    key: str | None = plan.memo.get((_key, group))
     if key is None:
         closing = group != PRODUCT and plan.semiring.star_expression is not None
-        key = plan.memo[group] = f"marker {group} {plan.storage} {define(plan, closing=closing).key}"
+        key = plan.memo[_key, group] = f"marker {group} {plan.storage} {define(plan, closing=closing).key}"
     return key
 
 

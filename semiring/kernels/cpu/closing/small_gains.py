@@ -77,9 +77,9 @@ class _GainingClosure(Protocol):
 
 def _gaining_closure(plan: KernelPlan) -> _GainingClosure | None:
     """Return the closure for a plan's semiring and dtype, or None if there is none."""
-    if "gaining" not in plan.memo:
-        plan.memo["gaining"] = _make_gaining_closure(plan.semiring, plan.dtype)
-    closure: _GainingClosure | None = plan.memo["gaining"]
+    if _gaining_closure not in plan.memo:
+        plan.memo[_gaining_closure] = _make_gaining_closure(plan.semiring, plan.dtype)
+    closure: _GainingClosure | None = plan.memo[_gaining_closure]
     return closure
 
 
