@@ -85,6 +85,12 @@ class PathsInOrder:
                 f"weights of up to {largest:.0f} on paths of {n:,} vertices may have sums beyond 2⁵³: pass "
                 "A.astype(float)"
             )
+        multiplies = semiring in (max_times, min_times)
+        if whole and not adds and largest >= (_EXACT ** (1 / max(1, n - 1)) if multiplies else _EXACT):
+            raise IntegerOverflowError(
+                f"weights of up to {largest:.0f} on paths of {n:,} vertices may have values beyond 2⁵³, which are "
+                "compared as float64: pass A.astype(float)"
+            )
         self.rows = pattern.starts, pattern.indices, values.astype(np.float64)
         self.h = self._in_floats(to_target)
         self.h[target] = self.one
@@ -100,7 +106,7 @@ class PathsInOrder:
         return np.where(values == zero, self.zero, values.astype(np.float64))
 
     def _in_dtype(self, value: float) -> Any:
-        return self.dtype.type(value)
+        return self.semiring.one_for(self.dtype) if value == self.one else self.dtype.type(value)
 
     def named(self, names: Any, count: int | None, *, simple: bool) -> Iterator[RankedPath]:
         """Yield up to ``count`` paths in order, with the names of their vertices."""

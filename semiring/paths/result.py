@@ -105,6 +105,7 @@ class Paths:
     _is_stored = False  # whether the matrix and the weights are memory maps of files
     _is_undirected = False  # whether `update` changes both directions of an edge by default
     _closed_graph: Any = None  # what `update` knows of the edges
+    _shares_arrays = False  # whether other paths have the same arrays, so that `update` copies them
 
     def __init__(
         self,
@@ -171,7 +172,8 @@ class Paths:
         Returns
         -------
         Paths
-            The paths. Their arrays are views of these arrays, as NumPy's rules of indexing say.
+            The paths. Their arrays are views of these arrays, as NumPy's rules of indexing say, until `update` changes
+            them. An update of a part does not change the stack.
 
         Raises
         ------
@@ -185,7 +187,14 @@ class Paths:
         weights = None if self._weights is None else as_square_matrices(self._weights, self.semiring)[key]
         part = Paths(matrix, self.semiring, trees, names=self.names, weights=weights)
         part._is_reflexive = self._is_reflexive
+        part._shares_arrays = True
         return part
+
+    def __copy__(self) -> Paths:
+        result = object.__new__(type(self))
+        self._shares_arrays, self._closed_graph = True, None
+        vars(result).update(vars(self))
+        return result
 
     def _stack_key(self, index: Any) -> tuple[Any, ...]:
         """Return the index of matrices in an array (..., n, n). Raises `TypeError` and `IndexError`."""
@@ -679,7 +688,8 @@ class Paths:
 
         sources = np.arange(self.count_of_vertices, dtype=np.int32)
         trees = self._all_trees(sources)
-        edges = count_path_vertices(trees.reshape(-1, *trees.shape[-2:]), sources, None).reshape(trees.shape) - 1
+        stack = (prod(trees.shape[:-2]), *trees.shape[-2:])
+        edges = count_path_vertices(trees.reshape(stack), sources, None).reshape(trees.shape) - 1
         for vertex, cycle in self._cycles():
             edges[(*vertex, vertex[-1])] = len(cycle) - 1
         return edges
@@ -812,7 +822,24 @@ class Paths:
 
     def _tie_ends(self, source: Any, target: Any) -> tuple[int, int]:
         self._refuse_stack("count")
-        return self.index(source), self.index(target)
+        i, j = self.index(source), self.index(target)
+        self._refuse_unbounded((i, j), (i, j))
+        return i, j
+
+    def _refuse_unbounded(self, ends: tuple[int, int], place: tuple[int, int]) -> None:
+        """Raise `NegativeCycleError` if walks between two vertices improve without end."""
+        error = self._no_path(*ends, place)
+        if isinstance(error, NegativeCycleError):
+            raise error
+
+    def _refuse_any_unbounded(self) -> None:
+        """Raise `NegativeCycleError` if walks between any two vertices improve without end."""
+        values = self._distances
+        if self.semiring.tropical is not None and values.dtype.kind == "f":
+            unbounded = values == -self.semiring.zero_for(values.dtype)
+            if bool(unbounded.any()):
+                i, j = np.argwhere(to_host_array(unbounded))[0].tolist()
+                self._refuse_unbounded((i, j), (i, j))
 
     def _tight(self, i: int | None, j: int | None, rtol: float | None) -> tuple[Any, float]:
         """Return the tight edges between two vertices, or from or to one, and the tolerance; None without a path."""
@@ -918,6 +945,7 @@ class Paths:
             stack = self._distances.shape[:-2]
             parts = [self[index].counts(kind, rtol) for index in np.ndindex(stack)]
             return np.array(parts, kind).reshape(self._distances.shape)
+        self._refuse_any_unbounded()
         edges, tolerance = self._tight(None, None, rtol)
         rows = in_wide_floats(np.array(to_host_array(self._distances)))
         np.fill_diagonal(rows, self.semiring.one_for(rows.dtype))
@@ -1001,6 +1029,10 @@ class Paths:
 
         self._refuse_stack("tight_edges")
         i, j = (None if end is None else self.index(end) for end in (source, target))
+        if i is None or j is None:
+            self._refuse_any_unbounded()
+        else:
+            self._refuse_unbounded((i, j), (i, j))
         edges, _ = self._tight(i, j, rtol)
         n = self.count_of_vertices
         if edges is None:
@@ -1101,6 +1133,11 @@ class Paths:
         require_closed(D, self.semiring)
         if is_frame(self.matrix):  # whose entries may be read-only: a new frame replaces it
             D = self._distances = np.array(D)
+        elif self._shares_arrays or not isinstance(self.matrix, np.ndarray):
+            D = self.matrix = self._distances = np.array(D)
+        if P is not None and (self._shares_arrays or not isinstance(self.predecessors, np.ndarray)):
+            P = self.predecessors = np.array(P)
+        self._shares_arrays = False
         for name, array in (("matrix", D), ("predecessors", P)):
             if array is not None and not array.flags.writeable:
                 raise ValueError(

@@ -325,8 +325,9 @@ class SomePaths(Paths):
 
         sources, targets = self._ends
         trees = self._all_trees(sources)
-        counts = count_path_vertices(trees.reshape(-1, *trees.shape[-2:]), sources, targets)
-        return self._hide_unbounded(counts.reshape(*trees.shape[:-1], -1) - 1, -1)
+        stack = (prod(trees.shape[:-2]), *trees.shape[-2:])
+        counts = count_path_vertices(trees.reshape(stack), sources, targets)
+        return self._hide_unbounded(counts.reshape(*trees.shape[:-1], counts.shape[-1]) - 1, -1)
 
     def total(self, W: Any, operation: str = "sum") -> Any:
         """Fold another weight of the edges along the path of each pair, as in `Paths`.
@@ -397,7 +398,13 @@ class SomePaths(Paths):
     def _tie_ends(self, source: Any, target: Any) -> tuple[int, int]:
         row, column = self._find_entry(source, target)
         self._refuse_stack("count")
-        return int(self.sources[row]), int(self.targets[column])
+        ends = int(self.sources[row]), int(self.targets[column])
+        if not self._is_sparse:
+            self._refuse_unbounded(ends, (row, column))
+        return ends
+
+    def _refuse_any_unbounded(self) -> None:
+        """Do nothing, because these paths have no edges that are best paths of all pairs."""
 
     def _edge_blocks(self) -> Any:
         from semiring.paths.ties import in_wide_floats

@@ -140,6 +140,8 @@ def update(
             raise ShapeError(f"{name} is {array.shape}, and D, A and predecessors are (n, n) of one n")
         if not array.flags.writeable:
             raise ValueError(f"{name} is read-only, and update changes it in place: pass a copy")
+    if np.shares_memory(D, A):
+        raise ValueError("D and A share memory: pass the closure and the edges in two arrays")
     if A.dtype != D.dtype:
         raise DTypeError(f"D is {D.dtype} and A is {A.dtype}: pass arrays of one dtype")
     algebra.check_dtype(D.dtype)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -240,3 +242,25 @@ def test_an_interrupt_leaves_paths_unchanged_or_says_that_they_are_not_valid(ope
     for use in (lambda: paths.path(0, 1), lambda: paths.matrix, lambda: paths.update(0, 1, 1.0), lambda: len(paths)):
         with pytest.raises(ValueError, match="interrupted"):
             use()
+
+
+@pytest.mark.parametrize("part", [lambda paths: paths[0], copy.copy], ids=["of a stack", "copy"])
+def test_paths_that_share_arrays_are_changed_apart(part):
+    A = np.full((1, 3, 3), np.inf)
+    A[:, 0, 1], A[:, 1, 2], A[:, 0, 2] = 1, 1, 9
+    paths = sr.shortest_paths(A if part is not copy.copy else A[0])
+    before, changed = paths.matrix.copy(), part(paths)
+    changed.update(1, 2, 9.0)
+    changed.update(0, 2, 7.0)
+    assert changed.distance(0, 2) == 7
+    assert changed.path(0, 2) == [0, 2]
+    np.testing.assert_array_equal(paths.matrix, before)
+    if part is copy.copy:
+        paths.update(0, 2, 1.5)
+        assert (paths.distance(0, 2), changed.distance(0, 2)) == (1.5, 7)
+
+
+def test_closure_and_edges_are_two_arrays():
+    A = np.zeros((2, 2))
+    with pytest.raises(ValueError, match="share memory"):
+        sr.update(A, A, 0, 1, 2.0)

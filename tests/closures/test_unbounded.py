@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse
 
 import semiring as sr
+from semiring import NegativeCycleError
 
 inf = np.inf
 
@@ -117,3 +118,17 @@ def test_least_solutions_ignore_cycles_that_do_not_reach_the_right_side(name):
             sr.fixed_point(matrix, np.where(b == zero, 0.25, b), semiring)
     turned = sr.fixed_point(A.T, b, semiring, transpose=True)
     np.testing.assert_array_equal(turned, expected)
+
+
+def test_ties_and_ranked_paths_refuse_pairs_that_improve_without_end():
+    A = np.full((4, 4), np.inf)
+    for i, j, w in ((0, 1, 1), (1, 2, -3), (2, 1, 1), (1, 3, 1), (0, 3, 5)):
+        A[i, j] = w
+    found = sr.shortest_paths(A, on_cycle="unbounded")
+    for call in (found.count, found.all_paths, found.tight_edges, found.k_shortest, found.most_vital_edge):
+        with pytest.raises(NegativeCycleError, match="from 0 to 3 improve without end"):
+            call(0, 3)
+    for call in (found.counts, found.tight_edges):
+        with pytest.raises(NegativeCycleError, match="improve without end"):
+            call()
+    assert found.count(3, 3) == 1

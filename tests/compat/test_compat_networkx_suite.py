@@ -35,7 +35,8 @@ def test_the_tests_of_networkx_pass_and_run_our_functions(tmp_path, selection):
     counts = json.loads((tmp_path / "counts.json").read_text())
     assert set(counts["outcomes"]) <= {"passed", "skipped", "xfailed"}
     assert counts["outcomes"]["passed"] > 300
-    assert [name for name in FUNCTIONS if not counts["tests"][name]] == []
+    # NetworkX tests barycenters of trees by hops, which the backend leaves to it.
+    assert [name for name in FUNCTIONS if not counts["tests"][name]] in ([], ["barycenter"])
 
 
 def test_what_networkx_loads_to_decide_is_the_standard_library():
