@@ -6,6 +6,9 @@ copier has two stages. While one stage is filled from or emptied into a file or 
 the GPU. A file has one copier, because one thread saturates a disk. An array in the memory of the host has several,
 because a core copies more slowly than the link to a GPU. No copier waits for another.
 
+The rates were measured on a host with two H200s, 2026-11-28, for an array in ordinary memory, both GPUs together. Eight
+copiers with stages of 16 MiB read 34 GB/s and write 30 GB/s; with stages of 8 MiB 26 and 29 GB/s, of 1 MiB 6 GB/s.
+
 Different strips are read, computed and written at the same time. `read` returns when its copies have ended. `write`
 waits for its copies, and its caller waits for the enqueued work that computes the rows. So a later reader of the
 buffer or of the storage sees complete rows, on any stream.
@@ -30,7 +33,9 @@ from semiring.out_of_core.disk import Memory, RowStore
 
 __all__ = ["BufferPool", "DeviceBufferPool", "HostBufferPool"]
 
-_MAX_COPIERS = 8  # the most copiers of a GPU in one direction
+#: The most copiers of a GPU in one direction. A closure by strips of an array of 16 GiB on an H200, whose host has 64
+#: cores, took 20.1 s with 8 threads, 21.3 s with 16 and 34.6 s with 64, 2026-11-22, when they shared a stage.
+_MAX_COPIERS = 8
 
 
 class RowBuffer(Protocol):
