@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import ctypes
+import dis
 import os
 import subprocess
 import sys
 import threading
 import time
 import weakref
+from functools import partial
 
 import numpy as np
 import pytest
 
 import semiring as sr
 from semiring.kernels.cpu import CpuBackend, thread_pool, thread_team
+from semiring.kernels.cpu import kernels as cpu_kernels
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.thread_pool import run_tasks
 from semiring.kernels.engine import make_plan
@@ -118,35 +122,135 @@ def test_calls_that_lost_time_with_helpers_run_alone_for_a_while(rng, monkeypatc
     A = rng.random((300, 300))
     expected = product(A, A, threads=2)
     monkeypatch.setattr(thread_pool.Regulator, "allows", lambda *_: False)
-    monkeypatch.delattr(thread_team._ThreadTeam, "run")
+    monkeypatch.delattr(thread_team._ThreadTeam, "wake")
     monkeypatch.delattr(thread_pool._TaskQueue, "help")
     np.testing.assert_array_equal(product(A, A, threads=2), expected)
+    first, second = (partial(function, 1) for function in (abs, min))
+    assert thread_pool._kind(first, 5) != thread_pool._kind(second, 5)
+    assert thread_pool._kind(first, 5) == thread_pool._kind(partial(abs), 5) == thread_pool._kind(abs, 4)
     callers = []
     run_tasks(lambda _: callers.append(threading.current_thread()), [(1,), (2,)], 2)
     assert callers == 2 * [threading.current_thread()]
 
 
-def test_an_interrupted_product_leaves_no_thread_at_work(rng, monkeypatch):
-    """Ctrl-C waits for the blocks that have begun, because threads write into matrices that the caller may free."""
-    A, B = rng.standard_normal((300, 300)), rng.standard_normal((300, 300))
-    expected = product(A, B, threads=2)
-    finish, calls = thread_team._team.finish, []
+def _raise_interrupt(*_):
+    raise KeyboardInterrupt
 
-    def interrupt(mailbox, blocks, most, patience):
-        calls.append(blocks)
-        if len(calls) == 1:
-            raise KeyboardInterrupt
-        return finish(mailbox, blocks, most, patience)
 
-    monkeypatch.setattr(thread_team._team, "finish", interrupt)
-    C = np.zeros((300, 300))
-    with pytest.raises(KeyboardInterrupt):
-        BACKEND.multiply(make_plan(sr.plus_times, C.dtype, threads=2), C, A, B)
-    left = C.copy()
-    np.testing.assert_array_equal(left, np.where(left == 0, 0, expected))  # every block that has begun was finished
-    time.sleep(0.05)
-    np.testing.assert_array_equal(C, left)
-    np.testing.assert_array_equal(product(A, B, threads=2), expected)
+def _publish_rows(A, job, copy, is_copied, blocks, mailbox, members, *_):
+    """Publish the rows of the first pivot, and return before they are updated."""
+    thread_team._team.publish(mailbox, job, blocks, members)
+    return 0
+
+
+def _interrupted_product(patch, A):
+    patch.setattr(thread_team._team, "finish", _raise_interrupt)
+    product(A, A, threads=2)
+
+
+def _interrupted_rows(patch, A):
+    patch.setattr(cpu_kernels, "compile_entry_point", lambda *_: lambda *a: (_publish_rows(*a), _raise_interrupt()))
+    kernels_for(make_plan(sr.min_plus, A.dtype)).close_by_rows(A.copy(), 2, dynamic=False)
+
+
+def _interrupted_wait(patch, A):
+    patch.setattr(cpu_kernels, "compile_entry_point", lambda *_: _publish_rows)
+    patch.setattr(thread_team._team, "finish", _raise_interrupt)
+    kernels_for(make_plan(sr.min_plus, A.dtype)).close_by_rows(A.copy(), 2, dynamic=False)
+
+
+def _is_at_rest():
+    """Return whether every block that was taken is finished, and no more can be taken."""
+    address = thread_team._team.mailbox
+    word, finished = (ctypes.c_int64.from_address(address + offset).value for offset in (0, thread_team._FINISHED))
+    return finished == word & 0xFFFF == (word >> 16) & 0xFFFF
+
+
+@pytest.mark.parametrize("call", [_interrupted_product, _interrupted_rows, _interrupted_wait])
+def test_every_further_interrupt_leaves_no_thread_at_work(call, rng, monkeypatch):
+    """Ctrl-C at each wait for the blocks that have begun: threads write to memory that the caller frees."""
+    A = rng.random((1500, 1500))
+    expected = product(A, A, threads=2)
+    kernels_for(make_plan(sr.min_plus, A.dtype)).close_by_rows(A.copy(), 2, dynamic=False)
+    for _ in range(5):
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            call(patch, A)
+        assert _is_at_rest()
+    np.testing.assert_array_equal(product(A, A, threads=2), expected)
+
+
+def _interrupt_at(place, module):
+    """Raise Ctrl-C at one of the places where Python tests for it: as a function begins, after a call, in a loop."""
+    places, previous = 0, {}
+
+    def trace(frame, event, _):
+        nonlocal places
+        if frame.f_code.co_filename != module.__file__:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            before = previous.get(frame, "")
+            previous[frame] = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+        if event == "call" or (event == "opcode" and before.startswith(("CALL", "JUMP_BACKWARD"))):
+            places += 1
+            if places > place:
+                raise KeyboardInterrupt
+        return trace
+
+    sys.settrace(trace)
+
+
+def _interrupt_everywhere(call, module):
+    """Yield after each call that was interrupted, at each place of a module."""
+    for place in range(10_000):
+        _interrupt_at(place, module)
+        try:
+            call()
+        except KeyboardInterrupt:
+            yield
+        else:
+            break
+        finally:
+            sys.settrace(None)
+    assert place > 10
+
+
+def test_an_interrupt_at_any_instruction_leaves_the_team_free(rng, monkeypatch):
+    A, members = rng.random((200, 200)), []
+    expected = product(A, A, threads=3)
+    team = thread_team._team
+    publish = team.publish
+
+    def call():
+        time.sleep(0.002)  # the threads of the team fall asleep
+        product(A, A, threads=3)
+
+    for _ in _interrupt_everywhere(call, thread_team):
+        assert _is_at_rest()
+        with monkeypatch.context() as patch:
+            patch.setattr(team, "publish", lambda *job: (members.append(job[-1]), publish(*job)))
+            np.testing.assert_array_equal(product(A, A, threads=3), expected)
+        assert members.pop() == 3
+    time.sleep(0.2)
+    assert len(set(team.sleepers)) == len(team.sleepers) == team.members - 1
+
+
+def test_an_interrupt_at_any_instruction_leaves_no_helper_at_work(monkeypatch):
+    begun, running, caller = threading.Event(), [], threading.get_ident()
+    monkeypatch.setattr(thread_pool, "_pool", thread_pool._Pool())
+
+    def work(number):
+        running.append(number)
+        if threading.get_ident() == caller:
+            assert begun.wait(10)
+        else:
+            begun.set()
+            time.sleep(0.005)
+        running.remove(number)
+
+    for _ in _interrupt_everywhere(lambda: run_tasks(work, [(0,), (1,)], 2), thread_pool):
+        assert not running
+        begun.clear()
 
 
 _FORK = """

@@ -34,7 +34,7 @@ from semiring.kernels.cpu.product.matvec import (
 from semiring.kernels.cpu.product.micro_kernel import RUN, build_find, build_tile, find_witnesses
 from semiring.kernels.cpu.product.row_walks import multiply_rows
 from semiring.kernels.cpu.thread_pool import run_on_ranges
-from semiring.kernels.cpu.thread_team import HEADER, MAX_BLOCKS, helpful_threads, lease, run_blocks
+from semiring.kernels.cpu.thread_team import HEADER, MAX_BLOCKS, Lease, helpful_threads, run_blocks, with_team
 from semiring.kernels.definition import KernelDefinition, define
 from semiring.kernels.machines import cpu_speed
 from semiring.kernels.machines.speed_data import CpuSpeed, TileShape
@@ -523,20 +523,24 @@ class Kernels:
         blocks = _row_blocks(n, rows)
         job, alive = self._new_rows_job(blocks, threads, A, copy[None], copy[None], 1)
         job[row_parallel.IDEMPOTENT] = elimination.is_idempotent
-        start, failed_pivot = 0, -1
-        with lease(min(threads, len(blocks))) as team:
+
+        def close(lease: Lease) -> int:
+            start, failed_pivot = 0, -1
             arguments = (
-                *(A, job.ctypes.data, copy.ctypes.data, int(copied_row), len(blocks), team.mailbox, team.members),
+                *(A, job.ctypes.data, copy.ctypes.data, int(copied_row), len(blocks), lease.mailbox, lease.members),
                 *(elimination.address, piece.address, self.block_columns, self.definition.zero_bits),
             )
             while start < n and failed_pivot < 0:
-                team.wake()
+                lease.wake()
                 stop = min(n, start + round_)
                 status = loop(*arguments, start, stop, self.speed.patience)
                 if 0 <= status < stop:
-                    team.wait(len(blocks))
+                    lease.wait(len(blocks))
                 failed_pivot = -1 - status if status < 0 else -1
                 start = stop if status == stop else status + 1
+            return failed_pivot
+
+        failed_pivot = with_team(min(threads, len(blocks)), close)
         self.block_workspace.free_pieces.append(piece)
         del alive
         return failed_pivot

@@ -148,25 +148,27 @@ class _TaskQueue:
         return call.result
 
     def close(self) -> None:
-        """Wait until no helper runs a task, and prevent late helpers from starting.
+        """Wait until no helper runs a task, and prevent late helpers from starting. A second call does nothing.
 
-        Ctrl-C does not end the wait, and is raised after it.
+        Ctrl-C does not end the wait. It is the `error` of the queue.
         """
-        interruption: BaseException | None = None
-        while True:
+        while not self.is_closed or self.helpers:
             try:
-                with self.condition:
-                    self.is_closed = True
-                    while self.helpers and not self.calls:
-                        self.condition.wait()
-                if not self.calls:
-                    break
-                self.answer_calls()
+                self.wait()
             except BaseException as error:  # the helpers still write to the caller's arrays, so the wait goes on
-                self.error = interruption = error
-        del self.function, self.remaining  # the queue may still hold this object, which must keep no arrays alive
-        if interruption is not None:
-            raise interruption
+                self.error = error
+        # The queue of the pool may still hold this object, which must keep no arrays alive.
+        self.function, self.remaining = _do_nothing, iter(())
+
+    def wait(self) -> None:
+        while True:
+            with self.condition:
+                self.is_closed = True
+                while self.helpers and not self.calls:
+                    self.condition.wait()
+            if not self.calls:
+                return
+            self.answer_calls()
 
 
 class _Pool:
@@ -178,9 +180,9 @@ class _Pool:
 
     def grow(self, size: int) -> None:
         with self.lock:
-            while self.size < size:
+            while self.size < size:  # Ctrl-C may leave a thread that is not counted
+                threading.Thread(target=self.serve, name=f"semiring-{self.size + 1}", daemon=True).start()
                 self.size += 1
-                threading.Thread(target=self.serve, name=f"semiring-{self.size}", daemon=True).start()
 
     def serve(self) -> None:
         while True:
@@ -197,15 +199,20 @@ class _Pool:
         if self.size < helpers:
             self.grow(helpers)
         job = _TaskQueue(function, tasks)
-        for _ in range(helpers):
-            self.queue.put(job)
-        began = thread_time()
         try:
+            for _ in range(helpers):
+                self.queue.put(job)
+            began = thread_time()
             job.work_as_caller()
+            own_seconds = thread_time() - began
         except BaseException as error:  # an exception of a task, or Ctrl-C
             job.error = error
-        own_seconds = thread_time() - began
-        job.close()
+        finally:
+            try:
+                job.close()
+            except BaseException:  # a Ctrl-C before the wait or between two waits
+                job.close()
+                raise
         if job.error is not None:
             raise job.error
         self.regulator.record(kind, perf_counter() - start, own_seconds + job.helper_seconds)
@@ -274,9 +281,19 @@ def run_tasks(
     _pool.run(call, iter(tasks), min(threads, len(tasks)) - 1, _kind(function, len(tasks)))
 
 
-def _kind(function: Callable[..., Any], size: int) -> Hashable:
-    """Return what the `Regulator` distinguishes: the code that a call runs, and its size up to a factor of two."""
-    return getattr(function, "__code__", type(function)), size.bit_length()
+def _kind(function: Any, size: int) -> Hashable:
+    """Return what the `Regulator` distinguishes: the code that a call runs, and its size up to a factor of two.
+
+    The code is that of the Python function, also under `functools.partial` and Numba's ``njit``. Functions without code
+    are kinds of their own.
+    """
+    while isinstance(function, partial):
+        function = function.func
+    function = getattr(function, "py_func", function)
+    return getattr(function, "__code__", function), size.bit_length()
+
+
+def _do_nothing(*_: Any) -> None: ...
 
 
 class _Ranges:

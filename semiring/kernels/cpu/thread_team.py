@@ -15,12 +15,12 @@ finished. The other lines hold the address of the job, how many blocks are finis
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 import time
-from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
-from typing import Any, TypeAlias
+from collections.abc import Callable, Hashable
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,7 @@ from semiring.kernels.machines import cpu_speed
 from semiring.progress import report_part
 
 Array: TypeAlias = NDArray[Any]
+Result = TypeVar("Result")
 
 HEADER = 26
 MAX_BLOCKS = (1 << 16) - 1
@@ -117,94 +118,115 @@ def finish(mailbox: int, blocks: int, most: int, patience: int) -> int:
 
 
 @kernel
-def cancel(mailbox: int) -> int:
-    """Prevent the members from taking more blocks of the job, and return how many were taken."""
+def settle(mailbox: int) -> int:
+    """Prevent the members from taking more blocks, and wait until the blocks that they took are finished.
+
+    A mailbox whose blocks are finished stays unchanged. Return how many blocks were taken.
+    """
     while True:
         word = atomic_load(mailbox)
-        blocks, following = (word >> 16) & 0xFFFF, word & 0xFFFF
-        if atomic_replace(mailbox, word, (word >> 16 << 16) | blocks):
-            return int(following)
+        following = word & 0xFFFF
+        if atomic_replace(mailbox, word, (word >> 32 << 32) | (following << 16) | following):
+            break
+    while atomic_load(mailbox + _FINISHED) < following:
+        pause()
+    return int(following)
 
 
 class _ThreadTeam:
-    """Threads with a mailbox, for one job at a time. If the team computes another job, the caller computes alone."""
+    """Threads with a mailbox, for one lease at a time. If the team is leased, other callers compute alone."""
 
     def __init__(self) -> None:
-        self.memory, self.mailbox = _new_mailbox()
-        self.job_lock = threading.Lock()  # held by the caller whose job the team computes
-        self.state_lock = threading.Lock()  # guards the fields below
+        self.words = _new_mailbox()
+        self.mailbox = self.words.ctypes.data  # the address
+        self.owner: Lease | None = None  # the lease whose jobs the team computes
+        self.state_lock = threading.Lock()  # guards `sleepers`, and `owner` while it is None
         self.members = 1  # the caller is member 0
+        self.numbers = itertools.count(1)  # of the threads
         self.sleepers: list[threading.Semaphore] = []  # a semaphore for each sleeping thread
         self.regulator = Regulator()
-        self.serve, self.publish, self.finish, self.cancel = map(compile_entry_point, (serve, publish, finish, cancel))
+        self.serve, self.publish, self.finish, self.settle = map(compile_entry_point, (serve, publish, finish, settle))
 
     def grow(self, members: int) -> None:
+        """Start threads. Each takes a number of its own, because Ctrl-C may leave a thread that is not counted."""
         while self.members < members:
-            threading.Thread(
-                target=self.work, args=(self.members,), name=f"semiring-team-{self.members}", daemon=True
-            ).start()
+            threading.Thread(target=self.work, name=f"semiring-team-{self.members}", daemon=True).start()
             self.members += 1
 
-    def work(self, member: int) -> None:
-        bell = threading.Semaphore(0)
+    def work(self) -> None:
+        bell, member = threading.Semaphore(0), next(self.numbers)
         while True:
             last_generation = self.serve(self.mailbox, member, cpu_speed().patience)
             with self.state_lock:
-                if self.generation() != last_generation:
+                if int(self.words[0]) >> 42 != last_generation:
                     continue  # a job was published meanwhile
-                self.sleepers.append(bell)
+                if bell not in self.sleepers:
+                    self.sleepers.append(bell)
             bell.acquire()
 
-    def generation(self) -> int:
-        """Return the number of the job published last."""
-        return _read_word(self.memory, self.mailbox) >> 42
+    def wake(self) -> None:
+        """Wake the sleeping threads, while `state_lock` is held. Ctrl-C may wake one twice, and loses none."""
+        while self.sleepers:
+            self.sleepers[-1].release()
+            self.sleepers.pop()
 
-    def run(self, job: Array, blocks: int, members: int, most: int, reports: bool, kind: Hashable) -> None:
-        """Compute a job on ``members`` threads while ``job_lock`` is held.
 
-        After the return or an exception no thread works on the job. An exception cancels the blocks that wait.
-        """
-        start = time.perf_counter()
-        if self.members < members:
-            self.grow(members)
-        before = self.generation()
-        try:
-            with self.state_lock:
-                waiting, self.sleepers = self.sleepers, []
-                for bell in waiting:
-                    bell.release()
-                self.publish(self.mailbox, job.ctypes.data, blocks, members)
-            began = time.thread_time()
-            self.take(blocks, most, reports)
-            own_seconds = time.thread_time() - began
-            self.wait(blocks)
-        # After Ctrl-C the other threads continue, and the caller may free the job and its matrices.
-        except BaseException:
-            if self.generation() != before:
-                self.wait(min(blocks, self.cancel(self.mailbox)))
-            raise
-        own_blocks = max(1, _read_word(self.memory, self.mailbox + _OWN))
-        self.regulator.record(kind, time.perf_counter() - start, own_seconds * blocks / own_blocks)
+class Lease:
+    """A lease of the team, or of the caller alone, for jobs that are published one after the other.
 
-    def take(self, blocks: int, most: int, reports: bool) -> None:
-        """Compute blocks of the published job, ``most`` between two tests for Ctrl-C, until all are taken."""
-        while not self.finish(self.mailbox, blocks, most, 0):
+    Attributes
+    ----------
+    mailbox, members
+        The address for jobs, and how many threads may work on them.
+    """
+
+    def __init__(self, team: _ThreadTeam) -> None:
+        self._team = team
+
+    def begin(self, members: int) -> None:
+        """Lease the team for up to ``members`` threads, unless another caller has leased it."""
+        team = self._team
+        if members > 1:
+            with team.state_lock:
+                if team.owner is None:
+                    team.owner = self
+        if team.owner is self:
+            self.members = min(members, MAX_MEMBERS)
+            team.grow(self.members)
+            self._words, self.mailbox = team.words, team.mailbox
+        else:
+            self.members, self._words = 1, _new_mailbox()
+            self.mailbox = self._words.ctypes.data
+
+    def wake(self) -> None:
+        """Wake the sleeping threads before jobs are published. A thread that falls asleep later does not help."""
+        if self.members > 1:
+            with self._team.state_lock:
+                self._team.wake()
+
+    def run(self, job: Array, blocks: int, kind: Hashable, most: int, reports: bool) -> None:
+        """Compute a job, ``most`` blocks between two tests for Ctrl-C."""
+        team, start = self._team, time.perf_counter()
+        with team.state_lock:
+            if self.members > 1:
+                team.wake()
+            team.publish(self.mailbox, job.ctypes.data, blocks, self.members)
+        began = time.thread_time()
+        while not team.finish(self.mailbox, blocks, most, 0):
             if reports:
-                report_part(_read_word(self.memory, self.mailbox + _FINISHED), blocks)
-            word = _read_word(self.memory, self.mailbox)
-            if word & 0xFFFF >= (word >> 16) & 0xFFFF:
-                return
+                report_part(int(self._words[_FINISHED // 8]), blocks)
+            if self._words[0] & 0xFFFF >= blocks:
+                break
+        own_seconds = time.thread_time() - began
+        self.wait(blocks)
+        if self.members > 1:
+            own_blocks = max(1, int(self._words[_OWN // 8]))
+            team.regulator.record(kind, time.perf_counter() - start, own_seconds * blocks / own_blocks)
 
     def wait(self, blocks: int) -> None:
-        """Compute blocks of the published job until all are finished."""
-        while not self.finish(self.mailbox, blocks, MAX_BLOCKS, cpu_speed().patience):
+        """Compute blocks of the job published last until all its blocks are finished."""
+        while not self._team.finish(self.mailbox, blocks, MAX_BLOCKS, cpu_speed().patience):
             time.sleep(0)  # another thread has a long block, or lost its core: yield this core to it
-
-
-def _read_word(memory: Array, address: int) -> int:
-    """Return the integer at an address inside an array of bytes."""
-    start = address - memory.ctypes.data
-    return int(memory[start : start + 8].view(np.int64)[0])
 
 
 _team: _ThreadTeam | None = None
@@ -248,72 +270,33 @@ def run_blocks(
     blocks that are finished as progress. ``kind``: what the job computes, and the size of its work. The jobs of a kind
     decide together whether other threads save time (`Regulator`).
     """
-    team = _team_of_process()
-    if members > 1 and team.regulator.allows(kind) and team.job_lock.acquire(blocking=False):
-        try:
-            team.run(job, blocks, min(members, MAX_MEMBERS), most, reports, kind)
-        finally:
-            team.job_lock.release()
-    else:
-        memory, mailbox = _new_mailbox()
-        team.publish(mailbox, job.ctypes.data, blocks, 1)
-        while not team.finish(mailbox, blocks, most, 1):
-            if reports:
-                report_part(_read_word(memory, mailbox + _FINISHED), blocks)
-        del memory
+    with_team(helpful_threads(members, kind), lambda lease: lease.run(job, blocks, kind, most, reports))
 
 
-def _new_mailbox() -> tuple[Array, int]:
-    """Return the memory of a new mailbox, and its address."""
-    memory = np.zeros(4 * _LINE, np.uint8)
-    return memory, memory.ctypes.data + -memory.ctypes.data % _LINE
+def with_team(members: int, use: Callable[[Lease], Result]) -> Result:
+    """Return ``use(lease)`` for a lease of up to ``members`` threads, or of the caller alone if the team is leased.
 
-
-class Lease:
-    """A lease of the team for a loop in native code that publishes jobs, one after the other.
-
-    Attributes
-    ----------
-    mailbox, members
-        The address for jobs, and how many threads may work on them.
+    After the return or an exception no thread works on a job of the lease: the caller may free the job and its
+    matrices. An exception cancels the blocks that wait. No further Ctrl-C ends the wait for the blocks that have begun,
+    because Python raises it between two of its instructions, and the wait is one native call.
     """
-
-    def __init__(self, team: _ThreadTeam, mailbox: int, members: int) -> None:
-        self._team, self.mailbox, self.members = team, mailbox, members
-
-    def wake(self) -> None:
-        """Wake the sleeping threads before jobs are published. A thread that falls asleep later does not help."""
-        if self.members > 1:
-            with self._team.state_lock:
-                waiting, self._team.sleepers = self._team.sleepers, []
-            for bell in waiting:
-                bell.release()
-
-    def wait(self, blocks: int) -> None:
-        """Compute blocks of the job published last until all its blocks are finished, even if Ctrl-C interrupts."""
-        try:
-            self._wait(blocks)
-        except BaseException:
-            self._wait(blocks)
-            raise
-
-    def _wait(self, blocks: int) -> None:
-        while not self._team.finish(self.mailbox, blocks, MAX_BLOCKS, cpu_speed().patience):
-            time.sleep(0)
-
-
-@contextmanager
-def lease(members: int) -> Iterator[Lease]:
-    """Return a context with up to ``members`` threads, or with the caller alone if the team computes another job."""
     team = _team_of_process()
-    if members > 1 and team.job_lock.acquire(blocking=False):
-        try:
-            members = min(members, MAX_MEMBERS)
-            team.grow(members)
-            yield Lease(team, team.mailbox, members)
-        finally:
-            team.job_lock.release()
-    else:
-        memory, mailbox = _new_mailbox()
-        yield Lease(team, mailbox, 1)
-        del memory
+    lease = Lease(team)
+    try:
+        lease.begin(members)
+        result = use(lease)
+    except BaseException:
+        if team.owner is lease:
+            team.settle(team.mailbox)
+        raise
+    finally:  # without a call, so that Ctrl-C cannot leave the team leased
+        if team.owner is lease:
+            team.owner = None
+    return result
+
+
+def _new_mailbox() -> Array:
+    """Return the words of a new mailbox."""
+    memory = np.zeros(5 * _LINE // 8, np.int64)
+    start = -memory.ctypes.data % _LINE // 8
+    return memory[start : start + 4 * _LINE // 8]
