@@ -679,34 +679,21 @@ class SparseKernels(Protocol):
     strictly better than all earlier terms and 0̄.
     """
 
-    def find_pattern(
+    def multiply_sparse(
         self,
         plan: KernelPlan,
         A: CompressedRows,
         B: CompressedRows,
         excluded: CompressedRows | None,
         demand: Callable[[int], None],
-    ) -> CompressedRows:
-        """Return the pattern of A (m, k) ⊗ B (k, n) without the positions of ``excluded`` (m, n).
+        witness_dtype: Any,
+    ) -> tuple[CompressedRows, Any, dict[str, int]]:
+        """Return the entries of A (m, k) ⊗ B (k, n) outside the positions of ``excluded`` (m, n).
 
-        ``demand`` receives the number of positions found so far, from any thread. An exception that it raises ends the
-        call.
-        """
-        ...
-
-    def multiply_pattern(
-        self,
-        plan: KernelPlan,
-        A: CompressedRows,
-        B: CompressedRows,
-        pattern: CompressedRows,
-        values: Any,
-        witness: Any,
-    ) -> dict[str, int]:
-        """Write the entries of A ⊗ B at the positions of its pattern, from `find_pattern`, to ``values`` (nnz,).
-
-        No term of any other position is computed. ``witness`` (nnz,) receives witnesses. It is None if they are not
-        requested. Return how many rows each accumulator computed, by its name.
+        No term of an excluded position is added. ``demand`` receives the number of entries found so far, from any
+        thread, and their total before the memory of the values is allocated. An exception that it raises ends the call.
+        The second result holds the witnesses of the entries in ``witness_dtype``, or is None if that is None. The third
+        one says how many rows each accumulator computed, by its name.
         """
         ...
 
@@ -720,8 +707,8 @@ class SparseKernels(Protocol):
     ) -> tuple[CompressedRows, Any, dict[str, int]]:
         """Return the entries of A (m, k) ⊗ B (k, n) at those positions of ``mask`` (m, n) that a term reaches.
 
-        No term of any other position is computed. B is sparse or dense. The second result holds the witnesses of the
-        entries in ``witness_dtype``, or is None if that is None. The third one is that of `multiply_pattern`.
+        No term of any other position is computed. B is sparse or dense. The other results and ``witness_dtype`` are
+        those of `multiply_sparse`.
         """
         ...
 

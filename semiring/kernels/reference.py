@@ -169,15 +169,16 @@ class ReferenceBackend(PathKernels, SequenceKernels, SparseKernels, CentralityKe
             path = _walk(predecessors[index[:-1]], int(sources[index[1]]), int(targets[index[-1]]))
             out[index][: counts[index]] = path
 
-    def find_pattern(
+    def multiply_sparse(
         self,
         plan: KernelPlan,
         A: CompressedRows,
         B: CompressedRows,
         excluded: CompressedRows | None,
         demand: Callable[[int], None],
-    ) -> CompressedRows:
-        """Return the pattern of A ⊗ B without the positions of ``excluded``."""
+        witness_dtype: Any,
+    ) -> tuple[CompressedRows, Array | None, dict[str, int]]:
+        """Return the entries of A ⊗ B outside the positions of ``excluded``, one pair after the other."""
         rows, _, columns, *_ = _pairs(plan, A, B)
         places = np.unique(np.stack([rows, columns]), axis=1)
         if excluded is not None:
@@ -185,23 +186,8 @@ class ReferenceBackend(PathKernels, SequenceKernels, SparseKernels, CentralityKe
             places = places[:, [place not in taken for place in zip(*places.tolist(), strict=True)]]
         demand(places.shape[1])
         starts = np.searchsorted(places[0], np.arange(A.starts.size))
-        return CompressedRows(starts, places[1].astype(B.columns.dtype), None, B.width)
-
-    def multiply_pattern(
-        self,
-        plan: KernelPlan,
-        A: CompressedRows,
-        B: CompressedRows,
-        pattern: CompressedRows,
-        values: Array,
-        witness: Array | None,
-    ) -> dict[str, int]:
-        """Write the entries of A ⊗ B at the positions of its pattern to ``values``, one pair after the other."""
-        entries, witnesses, used = self.multiply_masked(plan, A, B, pattern, None if witness is None else witness.dtype)
-        values[...] = entries.values
-        if witness is not None:
-            witness[...] = witnesses
-        return used
+        pattern = CompressedRows(starts, places[1].astype(B.columns.dtype), None, B.width)
+        return self.multiply_masked(plan, A, B, pattern, witness_dtype)
 
     def multiply_masked(
         self,

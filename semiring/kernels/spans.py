@@ -22,7 +22,7 @@ KINDS: dict[str, str] = {
     **dict.fromkeys(("copy_panel", "prepare", "trace", "count_vertices", "write_paths"), "pass"),
     **dict.fromkeys(("multiply", "multiply_add", "multiply_add_witness", "multiply_add_plain"), "product"),
     **dict.fromkeys(("multiply_add_upper", "multiply_upper", "walk", "pull"), "product"),
-    **dict.fromkeys(("find_pattern", "multiply_pattern", "multiply_masked", "multiply_mixed"), "product"),
+    **dict.fromkeys(("multiply_sparse", "multiply_masked", "multiply_mixed"), "product"),
     **dict.fromkeys(
         ("close_block", "close", "close_stack", "close_as", "close_and_search", "survey_gaining", "close_gaining"),
         "closing",
@@ -59,8 +59,8 @@ def _record(name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
             if caller is not None and caller.kind not in _LEAVES:
                 with _span(name, *arguments) as one:
                     result = kernel(self, *arguments, **options)
-                    used = result[-1] if name == "multiply_masked" else result
-                    if isinstance(used, dict):  # how many rows each accumulator of a sparse product computed
+                    if name in ("multiply_sparse", "multiply_masked"):
+                        used = result[-1]  # how many rows each accumulator computed
                         one.details["accumulators"] = ", ".join(f"{rows:,} by {key}" for key, rows in used.items())
                     return result
         return kernel(self, *arguments, **options)
@@ -86,7 +86,7 @@ def _span(name: str, *arguments: Any) -> AbstractContextManager[Any]:
         (m, n), moved = x.shape, moved + x.nbytes + sum(getattr(array, "nbytes", 0) for array in steps)
         details = {"shape": (m, n, n), "stack": f"{steps.number:,} steps of"}
         pairs = steps.number * m * n * n * (2 if name == "pull" else 1)
-    elif name in ("find_pattern", "multiply_pattern", "multiply_masked", "multiply_mixed"):
+    elif name in ("multiply_sparse", "multiply_masked", "multiply_mixed"):
         factors = operands[1:3] if name == "multiply_mixed" else operands[:2]
         stored: list[Any] = [x for x in operands if isinstance(x, CompressedRows)]
         moved += sum(array.nbytes for matrix in stored for array in matrix if getattr(array, "ndim", 0))

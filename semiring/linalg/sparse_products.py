@@ -279,23 +279,17 @@ class _Product:
         left = self._encode(A if isinstance(A, Rows) else every_entry(A), self.scans[0])
         right = self._encode(B if isinstance(B, Rows) else np.ascontiguousarray(B), self.scans[1])
         size = self.plan.dtype.itemsize + 4 + (8 if self.has_witness else 0)
-        only = mask is not None and not complement
         known = None if mask is None else CompressedRows(mask.starts, mask.columns, None, shape[1])
 
         def demand(entries: int) -> None:
             demand_memory(entries * size, f"a product of {entries:,} entries or more", "pass mask=, or fewer rows of A")
 
-        if only:
-            assert known is not None
+        dtype = self._witness_dtype(A.shape[1]) if self.has_witness else None
+        if known is not None and not complement:
             demand(known.columns.size)
-            dtype = self._witness_dtype(A.shape[1]) if self.has_witness else None
             entries, witness, used = self.kernels.multiply_masked(self.plan, left, right, known, dtype)
         else:
-            entries = self.kernels.find_pattern(self.plan, left, right, known, demand)
-            demand(entries.columns.size)
-            entries = entries._replace(values=np.empty(entries.columns.size, self.plan.dtype))
-            witness = self._make_witness(A.shape[1], entries.columns.size)
-            used = self.kernels.multiply_pattern(self.plan, left, right, entries, entries.values, witness)
+            entries, witness, used = self.kernels.multiply_sparse(self.plan, left, right, known, demand, dtype)
         starts, columns, values, _ = entries
         self._record("masked sparse product" if mask is not None else "sparse product", left, right, values, used)
         values = np.asarray(self._decode(values, witness))

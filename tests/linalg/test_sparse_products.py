@@ -255,26 +255,23 @@ def test_every_accumulator_of_the_kernels(name, width, rng):
     left = {(i, k): a for (i, k), a in pairs_of(A).items()}
     expected, witnesses = multiply(left, wanted, algebra, lambda i, j: True)
     found = []
-    pattern = kernels.find_pattern(plan, A, B, None, found.append)
+    pattern, witness, used = kernels.multiply_sparse(plan, A, B, None, found.append, np.dtype(np.int32))
     assert found[-1] == len(expected) == pattern.columns.size
-    values, witness = np.empty(found[-1]), np.full(found[-1], -1, np.int32)
-    used = kernels.multiply_pattern(plan, A, B, pattern, values, witness)
-    places = list(pairs_of(pattern._replace(values=values)))
-    assert dict(zip(places, values.tolist(), strict=True)) == expected
-    assert dict(zip(places, witness.tolist(), strict=True)) == witnesses
+    assert pairs_of(pattern) == expected
+    assert pairs_of(pattern._replace(values=witness)) == witnesses
     if name == "cpu":
         assert set(used) <= ({"bitmap"} if width < 1 << 21 else {"hash", "list"})
         assert sum(used.values()) == np.count_nonzero(np.diff(pattern.starts))
     nothing = pattern._replace(starts=pattern.starts * 0, columns=pattern.columns[:0])
-    assert kernels.find_pattern(plan, A, B, nothing, found.append).columns.size == len(expected)
+    assert kernels.multiply_sparse(plan, A, B, nothing, found.append, None)[0].columns.size == len(expected)
     few = np.sort(rng.permutation(columns)[:2]).astype(index)
     mask = CompressedRows(np.arange(10) * 2, np.tile(few, 9), None, width)
     entries, ks, _ = kernels.multiply_masked(plan, A, B, mask, np.dtype(np.int32))
     inside = {place: value for place, value in expected.items() if place[1] in few}
     assert pairs_of(entries) == inside
     assert pairs_of(entries._replace(values=ks)) == {place: witnesses[place] for place in inside}
-    rest = kernels.find_pattern(plan, A, B, mask, found.append)
-    assert set(pairs_of(rest._replace(values=rest.columns))) == set(expected) - set(inside)
+    rest, *_ = kernels.multiply_sparse(plan, A, B, mask, found.append, None)
+    assert pairs_of(rest) == {place: value for place, value in expected.items() if place not in inside}
 
 
 def pairs_of(rows):

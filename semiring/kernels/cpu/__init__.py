@@ -431,30 +431,18 @@ class CpuBackend(
 
         return count_paths(plan, rows, roots, edges, zero, rtol, is_relative, counts)
 
-    def find_pattern(
+    def multiply_sparse(
         self,
         plan: KernelPlan,
         A: CompressedRows,
         B: CompressedRows,
         excluded: CompressedRows | None,
         demand: Callable[[int], None],
-    ) -> CompressedRows:
+        witness_dtype: Any,
+    ) -> tuple[CompressedRows, Array | None, dict[str, int]]:
         from semiring.kernels.cpu import sparse_loops
 
-        return sparse_loops.find_pattern(plan, A, B, excluded, demand)
-
-    def multiply_pattern(
-        self,
-        plan: KernelPlan,
-        A: CompressedRows,
-        B: CompressedRows,
-        pattern: CompressedRows,
-        values: Array,
-        witness: Array | None,
-    ) -> dict[str, int]:
-        from semiring.kernels.cpu import sparse_loops
-
-        return sparse_loops.multiply_pattern(plan, A, B, pattern, values, witness)
+        return sparse_loops.multiply_sparse(plan, A, B, excluded, demand, witness_dtype)
 
     def multiply_masked(
         self,

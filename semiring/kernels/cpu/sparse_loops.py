@@ -530,14 +530,35 @@ def _split_rows(work: Array, threads: int) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in zip([0, *ends], ends, strict=False)]
 
 
-def find_pattern(
+def multiply_sparse(
+    plan: KernelPlan,
+    A: CompressedRows,
+    B: CompressedRows,
+    excluded: CompressedRows | None,
+    demand: Callable[[int], None],
+    witness_dtype: np.dtype[Any] | None,
+) -> tuple[CompressedRows, Array | None, dict[str, int]]:
+    """Compute `SparseKernels.multiply_sparse` of the contract: the pattern, and then the terms at its positions."""
+    pattern = _find_pattern(plan, A, B, excluded, demand)
+    size = pattern.columns.size
+    demand(size)
+    values = np.empty(size, plan.dtype)
+    witness = None if witness_dtype is None else np.full(size, -1, witness_dtype)
+    row, nothing = (values, None, witness), np.empty(0, np.int64)
+    tasks = _split_rows(_bound_work(A, B, plan.threads), plan.threads)
+    with portion(1, 2, 2):
+        used = _multiply_at(plan, A, B, pattern, lambda longest: row, None, nothing, tasks)
+    return pattern._replace(values=values), witness, used
+
+
+def _find_pattern(
     plan: KernelPlan,
     A: CompressedRows,
     B: CompressedRows,
     excluded: CompressedRows | None,
     demand: Callable[[int], None],
 ) -> CompressedRows:
-    """Compute `SparseKernels.find_pattern` of the contract."""
+    """Return the pattern of A ⊗ B without the positions of ``excluded``."""
     m, width = A.starts.size - 1, B.width
     work, workspaces = _work_of_rows(A, B, plan.threads), _Workspaces(width)
     m_starts, m_columns = (np.empty(0, np.int64), B.columns) if excluded is None else excluded[:2]
@@ -567,21 +588,6 @@ def find_pattern(
 
     run_tasks(gather, tasks, plan.threads)
     return CompressedRows(starts, columns, None, width)
-
-
-def multiply_pattern(
-    plan: KernelPlan,
-    A: CompressedRows,
-    B: CompressedRows,
-    pattern: CompressedRows,
-    values: Array,
-    witness: Array | None,
-) -> dict[str, int]:
-    """Compute `SparseKernels.multiply_pattern` of the contract."""
-    row, nothing = (values, None, witness), np.empty(0, np.int64)
-    tasks = _split_rows(_bound_work(A, B, plan.threads), plan.threads)
-    with portion(1, 2, 2):  # after `find_pattern`
-        return _multiply_at(plan, A, B, pattern, lambda longest: row, None, nothing, tasks)
 
 
 def multiply_masked(
