@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import lru_cache
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,7 +36,7 @@ from semiring.arrays.bits import BitMatrix, pack
 from semiring.arrays.encoding import decode
 from semiring.arrays.operands import empty_like, is_same_memory, memory_of
 from semiring.arrays.parts import clear_zeros
-from semiring.arrays.zero_conventions import has_zero_edges, warn_of_other_zeros
+from semiring.arrays.zero_conventions import has_zero_edges, may_list_edges, warn_of_other_zeros
 from semiring.closures.encodings import is_near_no_path, wider_integers
 from semiring.closures.matrix import EncodedMatrix
 from semiring.closures.problem import LEAST, Problem, is_tropical
@@ -157,9 +158,9 @@ def close_plainly(
         return None
     count = get_threads() if threads is None else check_threads(threads)
     D = np.empty(A.shape, dtype) if out is None else out
-    if least == 0 or n == 3:
-        if check and (n == 3 or has_zero_edges(A)):
-            warn_of_other_zeros(A, algebra)
+    if check and ((least == 0 and has_zero_edges(A)) or (n == 3 and may_list_edges(A, inf))):
+        warn_of_other_zeros(A, algebra)
+    if least == 0:
         clear_zeros(A, D)
     elif D is not A:
         D[...] = A

@@ -606,9 +606,10 @@ def test_contractions(name, dtype, cp, rng):
         expected = sr.einsum(subscripts, *arrays, semiring=name)
         if name == "log_plus" or dtype == "float16" or (dtype.startswith("float") and name.endswith("times")):
             assert found.dtype == expected.dtype
-            np.testing.assert_allclose(
-                found.get().astype(float), expected.astype(float), rtol=2e-2 if dtype == "float16" else 1e-5, atol=1e-6
-            )
+            wide = expected.astype(float)
+            # intermediate products of float16 are rounded before they cancel: cuBLAS and other kernels differ there
+            rtol, atol = (2e-2, 2e-3 * np.abs(wide).max()) if dtype == "float16" else (1e-5, 1e-6)
+            np.testing.assert_allclose(found.get().astype(float), wide, rtol=rtol, atol=atol)
         else:
             assert_same(found, expected)
         if sr.CATALOGUE[name].selective and dtype != "float16":
