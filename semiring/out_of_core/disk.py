@@ -174,10 +174,10 @@ class File:
     def __init__(self, system: System, path: str, flags: int) -> None:
         self._system, self.path = system, path
         self.descriptor = system.open(path, flags)
-        self._past_cache = -1
-        if hasattr(os, "O_DIRECT"):
+        self._direct_descriptor, self._is_direct = -1, hasattr(os, "O_DIRECT")
+        if self._is_direct:
             with contextlib.suppress(OSError):
-                self._past_cache = system.open(path, (flags & ~(os.O_CREAT | os.O_TRUNC)) | os.O_DIRECT)
+                self._direct_descriptor = system.open(path, (flags & ~(os.O_CREAT | os.O_TRUNC)) | os.O_DIRECT)
 
     def __enter__(self) -> File:
         return self
@@ -205,7 +205,7 @@ class File:
 
     def close(self) -> None:
         """Close the file. A second call does nothing."""
-        files, self.descriptor, self._past_cache = (self._past_cache, self.descriptor), -1, -1
+        files, self.descriptor, self._direct_descriptor = (self._direct_descriptor, self.descriptor), -1, -1
         for file in files:
             if file >= 0:
                 self._system.close(file)
@@ -230,19 +230,19 @@ class File:
         view, address = memoryview(memory).cast("B"), memory.ctypes.data
         size, head = len(view), -position % PAGE
         body = (size - head) // PAGE * PAGE
-        if self._past_cache < 0 or (address - position) % PAGE or body <= 0:
+        file = self._direct_descriptor if self._is_direct else -1  # several threads may transfer at the same time
+        if file < 0 or (address - position) % PAGE or body <= 0:
             self._move_part(call, view, position)
             return
         self._move_part(call, view[:head], position)
         count = 0
-        while count < body and count % PAGE == 0 and self._past_cache >= 0:
+        while count < body and count % PAGE == 0:
             try:
-                step = call(self._past_cache, view[head + count : head + body], position + head + count)
+                step = call(file, view[head + count : head + body], position + head + count)
             except OSError as error:
                 if error.errno not in _UNSUPPORTED:
                     raise
-                file, self._past_cache = self._past_cache, -1
-                self._system.close(file)
+                self._is_direct = False
                 break
             if not step:
                 break

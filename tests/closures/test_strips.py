@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import os
+import threading
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 
 import matrices
@@ -636,25 +638,45 @@ def test_a_file_that_ends_too_soon(tmp_path):
     file.close()
 
 
-def test_rows_without_any_way_past_the_cache(monkeypatch, rng, tmp_path):
-    """A file system that accepts the flag and refuses the transfer, as some do, is read through the cache."""
-    refused = []
+def test_rows_without_any_way_past_the_cache(rng, tmp_path):
+    """A file system that accepts the flag and refuses transfers, as some do, is read and written through the cache.
+
+    The refusals come to a reader and a writer at the same time.
+    """
+    both, closed = threading.Barrier(2), []
 
     class Refusing(System):
-        def write(self, file, memory, position):
-            if len(memory) >= PAGE and not refused:
-                refused.append(file)
+        def _refuse(self, file):
+            if file == direct:
+                both.wait(10)
                 raise OSError(22, "Invalid argument")
+
+        def read(self, file, memory, position):
+            self._refuse(file)
+            return super().read(file, memory, position)
+
+        def write(self, file, memory, position):
+            self._refuse(file)
             return super().write(file, memory, position)
 
+        def close(self, file):
+            closed.append(file)
+            super().close(file)
+
     A, path = rng.random((70, 1024)), tmp_path / "rows"
-    path.write_bytes(bytes(A.nbytes))
-    file = File(Refusing(), str(path), os.O_RDWR)
-    if file._past_cache < 0:
-        pytest.skip("this file system has no way past the cache")
-    rows = Memory(70, 1024, A.dtype).rows_at(0, 70)
-    rows[...] = A
-    FileRows(file, 0, 8192, 1024).write(0, rows)
-    file.close()
-    assert refused
-    assert path.read_bytes() == A.tobytes()
+    path.write_bytes(A.tobytes() + bytes(A.nbytes))
+    with File(Refusing(), str(path), os.O_RDWR) as file:
+        direct = file._direct_descriptor
+        if direct < 0:
+            pytest.skip("this file system has no way past the cache")
+        rows, read = (Memory(70, 1024, A.dtype).rows_at(0, 70) for _ in range(2))
+        rows[...] = A
+        place = FileRows(file, 0, 8192, 1024)
+        with ThreadPoolExecutor(2) as pool:
+            for transfer in [pool.submit(place.read, 0, read), pool.submit(place.write, 70, rows)]:
+                transfer.result()
+        assert not closed
+        assert file.descriptor >= 0
+    assert len(set(closed)) == len(closed) == 2
+    assert same_bits(read, A)
+    assert path.read_bytes() == 2 * A.tobytes()
