@@ -18,9 +18,9 @@ from semiring.advice import quote
 __all__ = [
     "Meter",
     "Progress",
-    "as_progress",
     "current_listener",
     "in_parts",
+    "open_progress",
     "portion",
     "report_part",
     "report_progress",
@@ -42,23 +42,26 @@ class _Caller(threading.local):
 _caller = _Caller()
 
 
-def as_progress(progress: Progress | bool | None, label: str = "closure") -> Progress | None:
-    """Normalize ``progress=`` to a callback or None.
+@contextmanager
+def open_progress(progress: Progress | bool | None, label: str) -> Iterator[Progress | None]:
+    """Return a context with the callback that ``progress=`` names, or None.
 
-    True becomes a progress bar, or None where standard error is no terminal and no notebook. None and False become
-    None.
+    True names a progress bar, which is erased at the end of the context. It is None where standard error is no terminal
+    and no notebook.
     """
-    if progress is None or progress is False:
-        return None
     if progress is True:
         from semiring.terminal import ProgressBar
 
-        return ProgressBar(label).__enter__()
-    if not callable(progress):
+        with ProgressBar(label) as bar:
+            yield bar
+    elif progress is None or progress is False:
+        yield None
+    elif callable(progress):
+        yield progress
+    else:
         raise TypeError(
             f"progress is {quote(progress)}: say True for a bar, or give a function, called as progress(done, total)"
         )
-    return progress
 
 
 def current_listener() -> Progress | None:
@@ -106,14 +109,14 @@ def report_progress(progress: Progress | bool | None, label: str) -> Iterator[Pr
 
     The context is a callback for other work that is the whole block, or None if nothing is reported.
     """
-    callback = as_progress(progress, label)
-    if callback is None:
-        yield None
-        return
-    meter = Meter(callback, _PARTS, None)
-    with meter.kernel(_PARTS):
-        yield _caller.listener
-    meter.finish()
+    with open_progress(progress, label) as callback:
+        if callback is None:
+            yield None
+            return
+        meter = Meter(callback, _PARTS, None)
+        with meter.kernel(_PARTS):
+            yield _caller.listener
+        meter.finish()
 
 
 class Meter:
@@ -161,7 +164,7 @@ class Meter:
             mark.synchronize()
             self.report(pairs)
         if self._reported_pairs < self.total or not self.total:
-            self.progress(self.total, self.total)
+            self.report(self.total)
 
     def report(self, pairs: int) -> None:
         """Call the callback with the number of complete pairs, at most the total."""

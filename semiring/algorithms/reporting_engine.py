@@ -55,29 +55,34 @@ class ReportingEngine(Engine):
         """Report the total, for an algorithm that stopped early or had no work."""
         self._meter.finish()
 
-    def _width(self, C: Array) -> int:
-        return int(C.shape[1]) * (WORD if self.plan.storage == "bits" else 1)
+    def _pairs(self, C: Array, B: Array) -> int:
+        """Return how many pairs a product computes whose result is C, and whose right factor is B."""
+        return int(C.shape[0] * B.shape[0] * C.shape[1]) * (WORD if self.plan.storage == "bits" else 1)
 
     def multiply(self, C: Array, A: Array, B: Array) -> None:
-        with self._meter.kernel(A.shape[0] * B.shape[0] * self._width(C)):
+        with self._meter.kernel(self._pairs(C, B)):
             super().multiply(C, A, B)
 
     def multiply_add(self, C: Array, A: Array, B: Array) -> None:
-        with self._meter.kernel(A.shape[0] * B.shape[0] * self._width(C)):
+        with self._meter.kernel(self._pairs(C, B)):
             super().multiply_add(C, A, B)
 
+    def _multiply_triangular(self, C: Array, A: Array, B: Array, subdiagonals: int, *, is_left: bool) -> None:
+        with self._meter.kernel(self._pairs(C, B)):
+            super()._multiply_triangular(C, A, B, subdiagonals, is_left=is_left)
+
     def multiply_add_upper(self, C: Array, A: Array, B: Array) -> None:
-        with self._meter.kernel(A.shape[0] * B.shape[0] * (C.shape[1] // 2)):
+        with self._meter.kernel(self._pairs(C, B) // 2):
             super().multiply_add_upper(C, A, B)
 
     def close_block(self, A: Array, start: int = 0) -> None:
-        with self._meter.kernel(A.shape[0] ** 2 * self._width(A)):
+        with self._meter.kernel(self._pairs(A, A)):
             super().close_block(A, start)
 
     def close(self, A: Array, start: int = 0) -> None:
-        with self._meter.kernel(A.shape[0] ** 2 * A.shape[1]):
+        with self._meter.kernel(self._pairs(A, A)):
             super().close(A, start)
 
     def close_as(self, name: str, A: Array, **options: Any) -> None:
-        with self._meter.kernel(A.shape[0] ** 2 * A.shape[1]):
+        with self._meter.kernel(self._pairs(A, A)):
             super().close_as(name, A, **options)

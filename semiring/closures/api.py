@@ -6,6 +6,7 @@ A front end converts the operand to a problem of an array, and the cheapest algo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from os import PathLike
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack, overload
@@ -37,7 +38,7 @@ from semiring.io.inputs import Reading
 from semiring.io.network import semiring_of
 from semiring.kernels.engine import engine_of, make_plan
 from semiring.namespaces import Array, array_namespace, is_device_array
-from semiring.progress import Progress, as_progress
+from semiring.progress import Progress, open_progress
 from semiring.thread_counts import check_threads, get_threads
 
 __all__ = ["METHODS", "Explanation", "closure", "closure_of_rounded", "closure_with_predecessors"]
@@ -279,10 +280,9 @@ def closure(
     if getattr(getattr(A, "dtype", None), "kind", "i") == "i":
         algebra = _count_paths(A, algebra, Reading(weight, directed, columns))
     options = _make_options(algebra, method, threads, check, structure, several, compute_dtype, method_options)
-    progress = None if progress is None else as_progress(progress)
-    needs_front_end = explain or profiling.active or [x for x in rare[:6] if x is not None]
+    needs_front_end = explain or profiling.active or [x for x in rare[:7] if x is not None]
     if not needs_front_end and _is_plain(A, out, options):
-        return close_array(A, options, out, plus=not reflexive, progress=progress)
+        return close_array(A, options, out, plus=not reflexive)
     reading = Reading(weight, directed, columns)
     reading.check(A)
     explanation = None
@@ -298,10 +298,9 @@ def closure(
         memory=memory,
         journal=journal,
         reading=reading,
-        progress=progress,
         explanation=explanation,
     )
-    result = _close(request)
+    result = _close(request, progress)
     return (result, explanation) if explain else result
 
 
@@ -415,11 +414,14 @@ def _parse_compute_dtype(name: Any) -> np.dtype[Any] | None:
     return dtype
 
 
-def _close(request: Request) -> Any:
-    """Run the front ends on the device of a request, in a span of a profile."""
+def _close(request: Request, progress: Progress | bool | None = None, label: str = "closure") -> Any:
+    """Run the front ends on the device of a request, in a span of a profile, and report to ``progress``."""
     device = device_context((request.operand, request.out), None if request.device == "cpu" else request.device)
     with profiling.span("call", "closure", semiring=request.semiring.name), device:
-        return close_request(request)
+        if progress is None:
+            return close_request(request)
+        with open_progress(progress, label) as callback:
+            return close_request(replace(request, progress=callback))
 
 
 def _split_device(device: Any) -> tuple[Any, tuple[int, ...]]:
@@ -503,7 +505,6 @@ def closure_with_predecessors(
         found = close_plainly(A, semiring, check=check, threads=threads, search=True)
         if found is not None:
             return found  # type: ignore[no-any-return]
-    progress = as_progress(progress, "paths")
     if not semiring.selective:
         raise AlgebraError(f"predecessors need a selective ⊕, which {semiring.name} does not have: use closure")
     if not is_one_of(method, METHODS) or takes_edges(method):
@@ -518,11 +519,10 @@ def closure_with_predecessors(
         options=options,
         devices=several,
         rounded_to=rounded_to,
-        progress=progress,
         inspection=inspection,
         explanation=explanation,
     )
-    D = _close(request)
+    D = _close(request, progress, "paths")
     if inspection.predecessors is None:  # closed as packed bits, or empty
         inspection.find(engine_of(make_plan(semiring, D.dtype, threads=options.threads), D), D, A)
     return D, inspection.predecessors.reshape(D.shape)

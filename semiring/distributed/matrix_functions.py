@@ -61,7 +61,7 @@ from semiring.linalg.dispatch import (
 from semiring.namespaces import Array, array_namespace
 from semiring.out_of_core.stored_matrix import StoredMatrix, as_stored, is_npy_name
 from semiring.out_of_core.strip_layout import free_memory
-from semiring.progress import Progress, as_progress
+from semiring.progress import Progress, open_progress
 from semiring.thread_counts import check_threads, get_threads
 
 __all__ = [
@@ -575,12 +575,12 @@ def closure(
 
     The cost is n³ / ranks pairs. Each rank receives some 2 n² / √ranks entries, during the computation.
     """
-    progress = as_progress(progress)
     if method not in _METHODS:
         raise UnknownNameError("closure method for ranks", method, _METHODS)
     request = _make_request(semiring, check, threads)
     if journal is not None or memory is not None:
-        return _close_file_by_strips(request, A, out, memory, journal, method, progress, _RankContext(comm, device))
+        with open_progress(progress, "closure") as callback:
+            return _close_file_by_strips(request, A, out, memory, journal, method, callback, _RankContext(comm, device))
     if is_npy_name(out):
         raise StorageError(
             f"out= names a file, which ranks write only with a journal: pass {option('journal')}, or write the result, "
@@ -601,7 +601,8 @@ def closure(
         tiles = agree(ranks, partial(distributed.own.astype, np.float32))
         distributed = TiledMatrix(ranks, distributed.grid, tiles)
     transport, close = context.transport(distributed.grid), _METHODS[method]
-    close_distributed(request, distributed, transport, place=context.to_device, close=close, progress=progress)
+    with open_progress(progress, "closure") as callback:
+        close_distributed(request, distributed, transport, place=context.to_device, close=close, progress=callback)
     own = round_to_dtype(distributed.own, closed.dtype)
     if method == "row_broadcast":
         closed.own[...] = distribute_rows(ranks, closed._tiles.grid, row_ranges, own, closed.dtype)

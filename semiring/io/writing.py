@@ -27,7 +27,7 @@ from semiring.io.network import Network, compress, convert_network, count_vertic
 from semiring.io.reading import format_of
 from semiring.io.text import ProgressMatrix
 from semiring.kernels.contract import NO_PREDECESSOR
-from semiring.progress import Progress, as_progress
+from semiring.progress import Progress, open_progress
 
 __all__ = ["write", "write_vertices"]
 
@@ -111,9 +111,6 @@ def write(
         _refuse_other_zeros(array)
     checked = _check_names(names, n)
     zero = semiring.zero_for(array.dtype)
-    tell, passes = as_progress(progress, "writing"), 1 if kind in ("npy", "npz", "json") else 2
-    if tell is not None and kind not in ("npy", "npz") and not is_sparse(array):
-        array = cast("Any", ProgressMatrix(array, tell, passes))
 
     def fill(stream: BinaryIO) -> None:
         if kind == "npy":
@@ -130,9 +127,13 @@ def write(
             mark = "," if kind == "csv" else "\t"
             edge_list.write_edge_list(stream, array, zero, checked, delimiter=mark, unit=unit)
 
-    _write_file(path, fill)
-    if tell is not None:
-        tell(passes * n, passes * n)
+    with open_progress(progress, "writing") as tell:
+        passes = 1 if kind in ("npy", "npz", "json") else 2
+        if tell is not None and kind not in ("npy", "npz") and not is_sparse(array):
+            array = cast("Any", ProgressMatrix(array, tell, passes))
+        _write_file(path, fill)
+        if tell is not None:
+            tell(passes * n, passes * n)
 
 
 def _refuse_other_zeros(array: Any) -> None:

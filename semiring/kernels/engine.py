@@ -184,11 +184,14 @@ class Engine:
         self.backend.multiply_add(self.plan, C, A, B)
 
     def _multiply_upper(self, C: Array, A: Array, B: Array, subdiagonals: int | None, *, is_left: bool) -> None:
-        products = self.capabilities.products
-        if subdiagonals is None or products is None or not has_operation(products, "multiply_upper"):
+        if subdiagonals is None or not has_operation(self.capabilities.products, "multiply_upper"):
             self.multiply(C, A, B)
         else:
-            products.multiply_upper(self.plan, C, A, B, subdiagonals, is_left)
+            self._multiply_triangular(C, A, B, subdiagonals, is_left=is_left)
+
+    def _multiply_triangular(self, C: Array, A: Array, B: Array, subdiagonals: int, *, is_left: bool) -> None:
+        products: Any = self.capabilities.products
+        products.multiply_upper(self.plan, C, A, B, subdiagonals, is_left)
 
     def multiply_add_upper(self, C: Array, A: Array, B: Array) -> None:
         """Compute C ← C ⊕ A ⊗ B on and above the diagonal of C (n, n). Entries below it may be overwritten."""

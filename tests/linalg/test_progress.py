@@ -7,8 +7,13 @@ import pytest
 import scipy.sparse
 
 import semiring as sr
+from semiring import terminal
+from semiring.algorithms.reporting_engine import ReportingEngine
+from semiring.kernels import get_backend
 from semiring.kernels.cpu import bit_matrices, thread_pool
 from semiring.kernels.cpu import kernels as cpu_kernels
+from semiring.kernels.engine import make_plan
+from semiring.progress import Meter, current_listener, report_progress
 
 _N = 160
 
@@ -92,3 +97,57 @@ def test_a_callback_may_call_functions_of_its_own():
     sr.matmul(A, A, progress=report)
     assert set(inner) == {99**3}
     assert 99**3 not in outer
+
+
+@pytest.mark.parametrize("name", ["product", "closure", "sparse closure", "paths", "closed paths", "file", "write"])
+def test_a_bar_is_erased_when_a_call_is_interrupted(name, monkeypatch, tmp_path):
+    class Bar:
+        n, is_open = 0, True
+
+        def update(self, _):
+            raise KeyboardInterrupt
+
+        def close(self):
+            self.is_open = False
+
+    A, source = np.random.default_rng(0).random((_N, _N)), str(tmp_path / "A.npy")
+    np.save(source, A)
+    call = {
+        "product": lambda: sr.matmul(A, A, progress=True),
+        "closure": lambda: sr.closure(A, progress=True),
+        "sparse closure": lambda: sr.closure(scipy.sparse.csr_array(A), progress=True),
+        "paths": lambda: sr.shortest_paths(A, sources=range(9), progress=True),
+        "closed paths": lambda: sr.shortest_paths(A, progress=True),
+        "file": lambda: sr.closure(source, out=str(tmp_path / "D.npy"), progress=True),
+        "write": lambda: sr.write(tmp_path / "A.csv", A, progress=True),
+    }[name]
+    bar = Bar()
+    monkeypatch.setattr(terminal, "_is_watched", lambda: True)
+    monkeypatch.setattr(terminal, "_new_bar", lambda *_: bar)
+    with pytest.raises(KeyboardInterrupt):  # whose traceback keeps the frames of the call alive
+        call()
+    assert not bar.is_open
+
+
+@pytest.mark.parametrize("storage", ["elements", "bits"])
+def test_engines_count_the_pairs_of_packed_bits_and_triangular_products(storage):
+    n, reported = 64, []
+    plan = make_plan(sr.boolean, np.dtype(bool), storage=storage)
+    engine = ReportingEngine(get_backend("cpu"), plan, lambda done, _: reported.append(done), 1 << 40, 64)
+    shape, dtype = ((n, n), bool) if storage == "elements" else ((n, n // 32), np.uint32)
+    A, B, C = (np.zeros(shape, dtype) for _ in range(3))
+    for call, pairs in (
+        (lambda: engine.multiply(C, A, B), n**3),
+        (lambda: engine.multiply_add(C, A, B), n**3),
+        (lambda: engine.multiply_add_upper(C, A, B), n**3 // 2),
+        (lambda: engine.multiply_left(A, B, subdiagonals=0), n**3),
+        (lambda: engine.multiply_right(B, A, subdiagonals=0), n**3),
+        (lambda: engine.close_block(A), n**3),
+    ):
+        before = max(reported, default=0)
+        call()
+        assert max(reported) - before == pairs
+    with report_progress(lambda *_: None, "outer"):  # the last report of inner work belongs to no other work
+        listeners = []
+        Meter(lambda *_: listeners.append(current_listener()), 0, None).finish()
+    assert listeners == [None]
