@@ -553,6 +553,7 @@ def _is_sparse_chain(As: Any, x: Any) -> bool:
 def _list_matrices(As: Any) -> list[Any]:
     """Return the matrices of a chain of sparse matrices, one if it serves all steps. Raises `ShapeError`."""
     matrices = list(As) if isinstance(As, list | tuple) else [As]
+    matrices = [as_numbers(A, f"As[{t}]") if isinstance(A, list | tuple) else A for t, A in enumerate(matrices)]
     for A in matrices:
         if np.ndim(A) != 2 or A.shape != (matrices[0].shape[0],) * 2:
             raise ShapeError(f"As holds {np.shape(A)}: the matrices of a sequence are square, of one size")

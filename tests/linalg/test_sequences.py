@@ -317,6 +317,8 @@ NAN = np.where(np.arange(12).reshape(4, 3) == 5, np.nan, 1.0)
     ("arguments", "options", "error", "message"),
     [
         ((STEPS[..., :2], START), {}, ShapeError, r"As is \(4, 3, 2\).*square"),
+        (([[[1.0], [1.0, 2.0]], sp.eye_array(2)], START), {}, ShapeError, "rows differ in length"),
+        (([START, sp.eye_array(3)], START), {}, ShapeError, r"As holds \(3,\)"),
         ((STEPS, START[:2]), {}, ShapeError, r"x is \(2,\)"),
         ((STEPS, START), {"weights": WEIGHTS[:3]}, ShapeError, "As has 4, weights has 3"),
         ((STEPS, np.ones((5, 3))), {"weights": np.ones((4, 2, 3))}, ShapeError, "do not broadcast"),
@@ -336,6 +338,14 @@ def test_errors_name_what_is_wrong(arguments, options, error, message):
     if "return_witness" not in options:
         with pytest.raises(error, match=message):
             sr.scan(*arguments, **options)
+
+
+def test_lists_may_stand_beside_sparse_matrices():
+    A, B = [[0.0, 2.0], [3.0, 1.0]], sp.csr_array([[1.0, 2.0], [0.0, 1.0]])
+    for As in ([A, B], [B, A]):
+        dense = [np.asarray(M) if M is A else M.toarray() for M in As]
+        found = sr.multi_dot(As, START[:2], "plus_times")
+        np.testing.assert_array_equal(found, START[:2] @ dense[0] @ dense[1])
 
 
 def test_lists_of_integers_keep_their_dtype():
