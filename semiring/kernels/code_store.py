@@ -94,7 +94,7 @@ def _path(fingerprint: str | None, key: str, kind: str) -> Path | None:
 
 
 def has_entry(fingerprint: str | None, key: str) -> bool:
-    """Return whether the file of a kernel exists, without reading it."""
+    """Return whether the file of a kernel exists, without reading it. `load` may still refuse it, or its folder."""
     path = _path(fingerprint, key, KERNEL)
     try:
         return path is not None and path.exists()
@@ -200,14 +200,17 @@ def save(fingerprint: str | None, key: str, state: Any, *, kind: str = KERNEL) -
                 os.unlink(temporary)
 
 
-def reserve(fingerprint: str, key: str, seconds: float) -> bool:
+def reserve(fingerprint: str | None, key: str, seconds: float) -> bool:
     """Return whether this process is the one to make an entry, until it calls `release` or ``seconds`` have passed.
+
+    Several processes may make an entry, which costs time only. It happens if they find an old reservation at the same
+    moment, or if the clock of the folder's computer differs.
 
     Raises `OSError` if the entry could not be stored.
     """
     path = _path(fingerprint, key, RESERVATION)
     if path is None:
-        raise OSError("no folder stores kernels")
+        raise OSError("kernels are not stored")
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if reason := refusal(path.parent):
         _warn_once(path.parent, reason)
@@ -222,8 +225,8 @@ def reserve(fingerprint: str, key: str, seconds: float) -> bool:
     return True
 
 
-def release(fingerprint: str, key: str) -> None:
-    """End a reservation."""
+def release(fingerprint: str | None, key: str) -> None:
+    """End a reservation, also that of another process."""
     path = _path(fingerprint, key, RESERVATION)
     if path is not None:
         with contextlib.suppress(OSError):

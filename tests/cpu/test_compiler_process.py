@@ -173,6 +173,59 @@ print(0 if process is None else process.pid, "numba" in sys.modules, process is 
         os.kill(int(pid), 9)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="processes have other handles")
+@pytest.mark.parametrize("flag", ["-P", "-E"])
+def test_the_process_leaves_nothing_with_the_caller(tmp_path, flag):
+    """It imports from the caller's path alone, keeps none of its folders, and is no zombie when it has ended."""
+    program = """
+import os, pickle, sys, time
+import semiring as sr
+from semiring.kernels.cpu import compiler_process
+from semiring.kernels.engine import make_plan
+compiler_process._START = (
+    "import os, pickle, sys; seen = os.getcwd(), pickle.load(sys.stdin.buffer)[0], pickle.__file__; "
+    "open(os.environ['SEMIRING_CACHE_DIR'] + '/seen', 'wb').write(pickle.dumps(seen))"
+)
+os.makedirs("cache", exist_ok=True)
+pid = compiler_process._start(make_plan(sr.max_min, "float32"), "product").pid
+for _ in range(1000):
+    time.sleep(0.01)
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        break
+else:
+    sys.exit("a zombie")
+folder, path, pickle_file = pickle.load(open("cache/seen", "rb"))
+assert folder == "/", folder
+assert path == [os.path.abspath(name) for name in sys.path], path
+assert pickle_file == pickle.__file__, pickle_file
+"""
+    (tmp_path / "pickle.py").write_text("raise SystemExit")
+    environment = {**os.environ, "SEMIRING_CACHE_DIR": "cache"}
+    if flag == "-E":
+        environment["PYTHONPATH"] = str(tmp_path)
+    program = f"import sys; sys.path[:] = {sys.path!r} + ['.', '']\n" + program
+    command = [sys.executable, "-P", flag, "-c", program]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError, ModuleNotFoundError, ValueError])
+def test_sources_that_vanish_during_an_upgrade_cost_time_only(started, monkeypatch, error):
+    def fail(name):
+        raise error(name)
+
+    monkeypatch.setattr(compiler_process, "find_spec", fail)
+    compiler_process._version.cache_clear()
+    try:
+        assert not compiler_process.is_ready(PLAN, PRODUCT)
+        assert not compiler_process.request(PLAN, PRODUCT)
+        compiler_process.mark_ready(PLAN, PRODUCT)
+    finally:
+        compiler_process._version.cache_clear()
+
+
 def test_what_cannot_be_compiled_is_refused(monkeypatch, capsys):
     for error, semiring, options in (
         (sr.errors.UnknownNameError, "minplus", {}),

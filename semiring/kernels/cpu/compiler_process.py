@@ -3,8 +3,8 @@
 Numba compiles under one lock and holds the GIL, so a thread would stop the caller. A process costs the caller a start
 of some milliseconds, and runs at a low priority. It is an ordinary command, ``python -c``, and not a process of
 `multiprocessing`: it imports nothing of the caller's program, needs no ``__main__`` guard, and inherits no lock. It is
-in a process group of its own, so Ctrl-C does not reach it. It outlives the caller, because its results serve the next
-process. A caller starts one such process at a time.
+in a process group of its own, so Ctrl-C does not reach it, and in the root folder, so the caller's can be removed. It
+outlives the caller, because its results serve the next process. A caller starts one such process at a time.
 
 When a group of kernels is on disk, the process stores a *marker*, an entry of `semiring.kernels.code_store`. Its key
 has what the kernels depend on, as far as it can be found without Numba. A marker that is wrong costs time only: the
@@ -41,7 +41,7 @@ from semiring.logs import logger
 PRODUCT, WITNESS, CLOSURE, PREDECESSORS, GAINING = "product", "witness", "closure", "predecessors", "gaining"
 STEPS = "steps"
 
-_POLLING_SECONDS = 0.05  # between two looks for a marker
+_POLLING_SECONDS = 0.05  # between two reads of a marker
 _RESERVED_SECONDS = 120.0  # after which a reservation belongs to a process that has ended
 _START = (
     "import pickle, sys; path, request = pickle.load(sys.stdin.buffer); sys.path[:] = path; "
@@ -135,20 +135,25 @@ def _can_start() -> bool:
 
 
 def _start(plan: KernelPlan, group: str) -> _Process:
-    plan = replace(plan, threads=2)
-    payload = pickle.dumps((sys.path, pickle.dumps((plan, group))))
+    plan, folder = replace(plan, threads=2), code_store.cache_folder()
+    assert folder is not None
+    folder = folder.absolute()
+    payload = pickle.dumps((list(map(os.path.abspath, sys.path)), pickle.dumps((plan, group))))
     options: dict[str, Any] = {"process_group": 0} if os.name == "posix" else {}
     if sys.platform == "win32":
         options["creationflags"] = subprocess.IDLE_PRIORITY_CLASS | subprocess.CREATE_NEW_PROCESS_GROUP
-    silent = subprocess.DEVNULL
+    silent, flags = subprocess.DEVNULL, ["-P", *["-E"] * sys.flags.ignore_environment, *["-s"] * sys.flags.no_user_site]
     process = _Process(
-        [sys.executable, "-P", "-c", _START],
+        [sys.executable, *flags, "-c", _START],
         stdin=subprocess.PIPE,
         stdout=silent,
         stderr=silent,
-        env={**os.environ, "SEMIRING_NUMPY_SECONDS": "0"},
+        cwd=folder.anchor,
+        env={**os.environ, "SEMIRING_NUMPY_SECONDS": "0", "SEMIRING_CACHE_DIR": str(folder)},
         **options,
     )
+    # The thread receives the status of the process, which would be a zombie else.
+    threading.Thread(target=process.wait, name="semiring-compiler", daemon=True).start()
     assert process.stdin is not None
     with suppress(BrokenPipeError), process.stdin as pipe:
         pipe.write(payload)
@@ -259,17 +264,23 @@ def _key(plan: KernelPlan, group: str) -> str:
 
 
 @cache
-def _version() -> str:
-    """Return a digest of the files, versions and settings that kernels depend on, found without loading Numba."""
+def _version() -> str | None:
+    """Return a digest of the files, versions and settings that kernels depend on, found without loading Numba.
+
+    Return None if a file cannot be read, for instance during an upgrade. Then nothing is stored.
+    """
     root = Path(__file__).parents[2]
     folders = (root / "kernels", root / "algebra" / "expressions")
-    sources = sorted(path for folder in folders for path in folder.rglob("*.py"))
-    compilers = [spec.origin for name in ("numba", "llvmlite") if (spec := find_spec(name)) and spec.origin]
-    stamps = [
-        (str(path), stat.st_size, int(stat.st_mtime))
-        for path in [*sources, *map(Path, compilers)]
-        if (stat := path.stat())
-    ]
+    try:
+        sources = sorted(path for folder in folders for path in folder.rglob("*.py"))
+        compilers = [spec.origin for name in ("numba", "llvmlite") if (spec := find_spec(name)) and spec.origin]
+        stamps = [
+            (str(path), stat.st_size, int(stat.st_mtime))
+            for path in [*sources, *map(Path, compilers)]
+            if (stat := path.stat())
+        ]
+    except (OSError, ImportError, ValueError):
+        return None
     variables = sorted(
         (name, value)
         for name, value in os.environ.items()
