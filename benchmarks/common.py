@@ -157,6 +157,9 @@ def comparing() -> bool:
     return side is not None
 
 
+_MOST = 4  # times the repeats of a measurement whose median does not settle
+
+
 def ours(
     label: str,
     call: Callable[[], Any],
@@ -194,19 +197,27 @@ def _median_seconds(
     """Return the median seconds of 3 to ``repeats`` calls in about ``seconds``, or of one with ``--seconds 0``.
 
     Warmed up for 0.3 s first: compilation, page faults, clocks, and virtual machines that leave two threads on one core
-    for the first tenths of a second. ``setup`` runs before each repetition, outside the clock.
+    for the first tenths of a second. A call that compiles for longer is counted, so calls are repeated until the last
+    one has changed the median by less than a tenth, at most `_MOST` times ``repeats``. ``setup`` runs before each
+    repetition, outside the clock.
     """
     times: list[float] = []
     seconds, fewest = at_most(seconds), 1 if longest == 0 else 3
     warm = time.perf_counter() + at_most(0.3)
-    while len(times) < fewest or (len(times) < repeats and sum(times) < seconds):
+    before = median = 0.0
+    while (
+        len(times) < fewest
+        or (len(times) < repeats and sum(times) < seconds)
+        or (fewest > 1 and len(times) < _MOST * repeats and abs(median - before) > 0.1 * median)
+    ):
         if setup is not None:
             setup()
         begin = time.perf_counter()
         took = clock(call)
         if begin >= warm or took > 1.0:
             times.append(took)
-    return statistics.median(times)
+            before, median = median, statistics.median(times)
+    return median
 
 
 def fresh(code: str, attempts: int = 5) -> float:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -120,3 +122,15 @@ def test_a_call_that_one_library_refuses_is_a_row_that_says_so(tmp_path):
 def test_a_revision_that_is_not_there_is_named():
     done = run_regression("--compare", "no-such-revision")
     assert "no-such-revision: no tree of the library is there" in done.stderr
+
+
+def test_a_time_holds_no_compilation(monkeypatch):
+    """The first call takes longer than the warm-up; the median is that of the calls after it."""
+    monkeypatch.setattr(common, "longest", None)
+    seconds = itertools.chain([2.0], itertools.repeat(0.01))
+
+    def clock(_):
+        time.sleep(0.02)
+        return next(seconds)
+
+    assert common.theirs(lambda: None, clock=clock, repeats=2) == 0.01
