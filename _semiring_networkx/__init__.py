@@ -15,6 +15,7 @@ _EXACT = "Equal to NetworkX's result"
 _DISTANCES = "Weights of one type, all int or all float, finite; floats are right within n·ε."
 _EXTREMES = f"{_EXACT}, to the last bit. Hops, or weights ≥ 0 of one type, all int or all float, finite."
 _PATHS = f"{_DISTANCES} Of several shortest paths it may be another one."
+_TIES = "The same paths. Hops, or finite weights above 0, int, float or both; with Bellman-Ford int."
 _SHARES = "Hops or finite weights above 0, int, float or both; sums of the shares are right within n·ε."
 _BY_DISTANCE = f"{_DISTANCES} Inner keys ascend by distance; `cutoff` is taken for int weights."
 
@@ -30,6 +31,10 @@ FUNCTIONS: dict[str, str] = {
     "all_pairs_bellman_ford_path_length": _BY_DISTANCE,
     "all_pairs_shortest_path_length": f"{_EXACT}; inner keys ascend by distance.",
     "johnson": _PATHS,
+    "all_shortest_paths": f"{_TIES} 0 is a valid weight. Paths are in lexicographic order of positions in the graph.",
+    "single_source_all_shortest_paths": f"{_TIES} Keys ascend by distance, and the lists may have another order.",
+    "all_pairs_all_shortest_paths": f"{_TIES} Inner keys ascend by distance, and the lists may have another order.",
+    "shortest_simple_paths": "Weights ≥ 0, int, float or both, finite. Paths of equal weight may be in another order.",
     "transitive_closure": f"{_EXACT}. NetworkX counts it among the generators: NETWORKX_BACKEND_PRIORITY_GENERATORS.",
     "transitive_closure_dag": f"{_EXACT}. NetworkX counts it among the generators, as above.",
     "eccentricity": f"{_EXTREMES} Of all vertices, without `sp`.",

@@ -54,12 +54,14 @@ _BY_METHOD = {"floyd-warshall": "floyd_warshall", "floyd-warshall-numpy": "floyd
 
 # Measured on two cores of Zen 4 with CPython 3.11 and NetworkX 3.6.1: docs/benchmarks/thresholds.md.
 _FUNCTIONS = {
+    "all_pairs_all_shortest_paths": _Function(weight=(1, "weight"), default_weight=None),
     "all_pairs_bellman_ford_path": _Function(start_vertices=500, weight=(1, "weight")),
     "all_pairs_bellman_ford_path_length": _Function(start_vertices=750, weight=(1, "weight")),
     "all_pairs_dijkstra": _Function(weight=(2, "weight"), unsupported_parameters=_CUTOFF),
     "all_pairs_dijkstra_path": _Function(weight=(2, "weight"), unsupported_parameters=_CUTOFF),
     "all_pairs_dijkstra_path_length": _Function(weight=(2, "weight"), has_cutoff=True),
     "all_pairs_shortest_path_length": _Function(60, 2500, density=0.6, has_cutoff=True, itemsize=2),
+    "all_shortest_paths": _Function(weight=(3, "weight"), default_weight=None, itemsize=0),
     "average_shortest_path_length": _Function(weight=(1, "weight"), default_weight=None, needs_connected=True),
     "barycenter": _Function(
         unsupported_parameters={"attr": 2, "sp": 3}, weight=(1, "weight"), default_weight=None, needs_connected=True
@@ -102,6 +104,12 @@ _FUNCTIONS = {
     ),
     "radius": _Function(
         unsupported_parameters=_EXTREME, weight=(3, "weight"), default_weight=None, needs_connected=True
+    ),
+    "shortest_simple_paths": _Function(
+        200, 2000, searches=False, weight=(3, "weight"), default_weight=None, itemsize=0
+    ),
+    "single_source_all_shortest_paths": _Function(
+        100, 50_000, searches=False, weight=(2, "weight"), default_weight=None, itemsize=0
     ),
     "transitive_closure": _Function(start_vertices=310, itemsize=1 / 8),
     "transitive_closure_dag": _Function(50, 2500, searches=False, itemsize=1 / 8),
@@ -147,6 +155,10 @@ def should_run(name: str, args: Any, kwargs: Any) -> bool | str:
     if name == "average_shortest_path_length":
         method = _argument(args, kwargs, 2, "method")
         sizes, hops = _FUNCTIONS[_BY_METHOD.get(method, name)], hops or method == "unweighted"
+    if name == "all_shortest_paths":
+        return "one search of NetworkX takes no more time than a conversion of the graph"
+    if name == "shortest_simple_paths" and weight is None:
+        return "NetworkX orders paths with equally many edges by its searches"
     n = len(G)
     if n < sizes.least_vertices or not hasattr(G, "_adj"):
         return f"{n} vertices: nothing to gain below {sizes.least_vertices}"

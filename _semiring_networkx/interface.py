@@ -20,7 +20,15 @@ __all__ = ["MODULES", "can_run", "convert_from_nx", "convert_to_nx", "should_run
 #: The module of each function in `semiring.compat.networkx`.
 MODULES = {
     **dict.fromkeys(FUNCTIONS, "all_pairs"),
-    **dict.fromkeys(["transitive_closure", "transitive_closure_dag"], "all_pairs"),
+    **dict.fromkeys(
+        [
+            "all_pairs_all_shortest_paths",
+            "all_shortest_paths",
+            "shortest_simple_paths",
+            "single_source_all_shortest_paths",
+        ],
+        "listed_paths",
+    ),
     **dict.fromkeys(
         [
             "average_shortest_path_length",

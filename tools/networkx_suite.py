@@ -34,6 +34,7 @@ MODULES = (
     "algorithms/tests/test_dag.py",
     "algorithms/tests/test_distance_measures.py",
     "algorithms/tests/test_efficiency.py",
+    "algorithms/tests/test_simple_paths.py",
     "algorithms/tests/test_wiener.py",
 )
 

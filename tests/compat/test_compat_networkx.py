@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from importlib import import_module
@@ -23,6 +24,7 @@ HOPS = ["all_pairs_shortest_path_length", "global_efficiency"]
 MEASURES = ["eccentricity", "diameter", "radius", "center", "periphery", "wiener_index", "average_shortest_path_length"]
 SUMS = ["wiener_index", "average_shortest_path_length"]
 CENTRALITIES = ["closeness_centrality", "harmonic_centrality", "harmonic_diameter", "barycenter"]
+ALL_PATHS = ["all_shortest_paths", "single_source_all_shortest_paths", "all_pairs_all_shortest_paths"]
 CLOSURES = ["transitive_closure", "transitive_closure_dag"]
 WEIGHT_OF = {"closeness_centrality": "distance", "harmonic_centrality": "distance"}
 
@@ -291,6 +293,48 @@ def test_betweenness_is_that_of_networkx(name, G, weight, normalized, endpoints,
         assert_same(*results, exact=False)
 
 
+@pytest.mark.parametrize("method", ["dijkstra", "bellman-ford", "other"])
+@pytest.mark.parametrize("name", ALL_PATHS)
+@property_test
+@given(graphs(), st.sampled_from(["weight", None]), st.integers(0, 7), st.integers(0, 7))
+def test_all_shortest_paths_are_those_of_networkx(method, name, G, weight, i, j):
+    ends = dict(zip(("source", "target"), ([*G, "none"][min(end, len(G))] for end in (i, j)), strict=True))
+    wanted = {key: ends[key] for key in signature(plain(name)).parameters if key in ends}
+    results = run_both(name, G, weight, method=method, **wanted)
+    if results is None:
+        return
+    if name == "all_shortest_paths":
+        assert results[0] == sorted(results[0], key=lambda path: [list(G).index(node) for node in path])
+        results = ({"": {"": paths}} for paths in results)
+    elif name == "single_source_all_shortest_paths":
+        results = ({"": dict(row)} for row in results)
+    found, expected = (
+        {(s, t): sorted(row[t], key=repr) for s, row in dict(each).items() for t in row} for each in results
+    )
+    assert found == expected
+
+
+@pytest.mark.parametrize("weight", ["weight", lambda u, v, attributes: None if u == v else 2.5])
+@property_test
+@given(graphs(classes=(nx.Graph, nx.DiGraph)), st.integers(0, 7), st.integers(0, 7))
+def test_simple_paths_are_those_of_networkx_in_order(weight, G, i, j):
+    source, target = ([*G, "none"][min(end, len(G))] for end in (i, j))
+    results = run_both("shortest_simple_paths", G, weight, source=source, target=target)
+    if results:
+        found, expected = results
+        assert sorted(found, key=repr) == sorted(expected, key=repr)
+        H = LIGHTEST(G)
+        lengths = [0 if callable(weight) else nx.path_weight(H, path, "weight") for path in found]
+        assert all(x <= y or math.isclose(x, y, rel_tol=1e-12) for x, y in itertools.pairwise(lengths))
+
+
+def test_paths_over_weights_that_rounding_absorbs_are_left_to_networkx():
+    G = nx.Graph([(0, 1, {"weight": 1e20}), (1, 2, {"weight": 1e-3}), (0, 2, {"weight": 1e20})])
+    assert run_both("single_source_all_shortest_paths", G, source=0) is None
+    assert run_both("all_shortest_paths", G, source=0, target=2)[0] == [[0, 1, 2], [0, 2]]
+    assert run_both("shortest_simple_paths", G, None, source=0, target=2) is None  # NetworkX's order of ties
+
+
 @pytest.mark.parametrize("reflexive", [False, True, None])
 @property_test
 @given(graphs())
@@ -508,7 +552,13 @@ def test_a_matrix_must_fit_the_memory(monkeypatch):
 @pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "transitive_closure_dag"])
 def test_a_few_hundred_vertices_are_closed_densely(name):
     G = nx.random_regular_graph(6, 400, seed=1)
-    assert should(name, G) is True
+    if name == "all_shortest_paths":
+        assert "no more time" in should(name, G)
+    elif name == "shortest_simple_paths":
+        assert "by its searches" in should(name, G)
+        assert should(name, G, weight="weight") is True
+    else:
+        assert should(name, G) is True
 
 
 @pytest.mark.parametrize(("name", "nodes"), [("floyd_warshall", 20), ("all_pairs_shortest_path_length", 60)])

@@ -27,11 +27,13 @@ from semiring.thread_counts import get_threads
 
 __all__ = [
     "Distances",
+    "check_weights",
     "close_in_place",
     "distances",
     "floyd_warshall_by_edges",
     "hops",
     "reject_function",
+    "search_distances",
     "weighted_matrix",
 ]
 
@@ -177,22 +179,15 @@ def distances(
         found = hops(graph)
         return replace(found, matrix=found.matrix.T) if reverse else found
     weights = graph.weights(weight, default_type)
-    if weights.text is not None:  # NetworkX fails too, without a name of the weights
-        raise _text_error(weight, weights.text)
-    if weights.kind not in ("int", "float") or (weights.has_hidden and not may_hide_edges):
+    if weights.kind == "mixed":
         raise NotImplementedError(f"the weights {quote(weight)} are not of one type, all int or all float")
-    low, high = (weights.values.min(), weights.values.max()) if weights.values.size else (0, 0)
-    if low < 0 and not may_be_negative:
-        raise NotImplementedError(f"a weight {quote(weight)} is negative, or NaN")
-    largest = max(abs(float(low)), abs(float(high))) * (len(graph) + 1) * (4 if low < 0 else 1)  # 4: with potentials
-    if not largest < (_EXACT_FLOAT if weights.kind == "int" else 1e300):
-        raise NotImplementedError(f"a weight {quote(weight)} is not finite, or too large for exact sums")
+    largest = check_weights(graph, weight, weights, may_be_negative=may_be_negative, may_hide_edges=may_hide_edges)
     dtype: np.dtype[Any] = np.dtype(np.float64)
     if weights.kind == "int" and largest < 2**30:
         dtype = np.dtype(np.int16 if largest < 2**14 else np.int32)
     if uses_searches and not (largest < _EXACT_FLOAT and bool((weights.values == np.rint(weights.values)).all())):
         ends = (weights.columns, weights.rows) if reverse else (weights.rows, weights.columns)
-        return Distances(graph, _search_distances(len(graph), weights.values, *ends), np.inf, False)
+        return Distances(graph, search_distances(len(graph), weights.values, *ends), np.inf, False)
     try:
         found = _solve(graph, weights, dtype, needs_paths)
         return replace(found, matrix=found.matrix.T) if reverse else found
@@ -201,16 +196,42 @@ def distances(
         raise NotImplementedError(f"NetworkX computes the result for this graph: {named_cycle}") from named_cycle
 
 
-def _search_distances(n: int, weights: Array, tails: Array, heads: Array) -> Array:
-    """Return all distances (n, n) by Dijkstra's algorithm, which adds up each path from its source on, as NetworkX.
+def check_weights(
+    graph: ConvertedGraph,
+    weight: Any,
+    weights: EdgeWeights,
+    *,
+    may_be_negative: bool = False,
+    may_hide_edges: bool = False,
+) -> float:
+    """Return a bound of the length of any path, below which sums of whole numbers are exact.
 
-    A closure adds the parts of a path in another order. Rounding never makes a sum of weights ≥ 0 less than its first
-    term, and it never reverses the order of two sums. So the least sum does not depend on the order of the vertices.
+    Raises `DTypeError` for weights that are text, and `NotImplementedError` for others that are not supported.
+    """
+    if weights.text is not None:  # NetworkX fails too, without a name of the weights
+        raise _text_error(weight, weights.text)
+    if weights.kind == "other" or (weights.has_hidden and not may_hide_edges):
+        raise NotImplementedError(f"the weights {quote(weight)} are not all int or float")
+    low, high = (weights.values.min(), weights.values.max()) if weights.values.size else (0, 0)
+    if low < 0 and not may_be_negative:
+        raise NotImplementedError(f"a weight {quote(weight)} is negative, or NaN")
+    largest = max(abs(float(low)), abs(float(high))) * (len(graph) + 1) * (4 if low < 0 else 1)  # 4: with potentials
+    if not largest < (1e300 if weights.kind == "float" else _EXACT_FLOAT):
+        raise NotImplementedError(f"a weight {quote(weight)} is not finite, or too large for exact sums")
+    return largest
+
+
+def search_distances(n: int, weights: Array, tails: Array, heads: Array, sources: Any = None) -> Array:
+    """Return the distances (p, n) from sources, or from all vertices, by Dijkstra's algorithm.
+
+    It adds up each path from its source on, as NetworkX. A closure adds the parts of a path in another order. Rounding
+    never makes a sum of weights ≥ 0 less than its first term, and it never reverses the order of two sums. So the least
+    sum does not depend on the order of the vertices.
     """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import dijkstra
 
-    result: Array = dijkstra(csr_array((weights, (tails, heads)), shape=(n, n)))
+    result: Array = dijkstra(csr_array((weights, (tails, heads)), shape=(n, n)), indices=sources)
     return result
 
 
