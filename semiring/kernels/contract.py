@@ -52,6 +52,7 @@ Array: TypeAlias = NDArray[Any]
 
 #: The sentinel for "no predecessor" in a predecessor matrix: SciPy's number, here and in every kernel.
 NO_PREDECESSOR = -9999
+NAN_FOLD = -2  # the result of `PathKernels.fold_paths` if an edge or a value is NaN
 
 
 @dataclass(frozen=True)
@@ -546,7 +547,8 @@ class PathKernels(Protocol):
         """Fold the entries of W (n, n) along each path by ⊗ into ``out`` (count, p, n).
 
         A source receives 1̄, and a vertex without a path ``none``. Floats are folded in float64. Return the first of the
-        count · p rows whose predecessors lead in a circle, or to a number that is no vertex, or -1.
+        count · p rows whose predecessors lead in a circle, or to a number that is no vertex, else `NAN_FOLD` if an
+        edge or the value of a path is NaN, else -1.
         """
         raise _missing_operation()
 

@@ -689,7 +689,8 @@ class Paths:
         sources = np.arange(self.count_of_vertices, dtype=np.int32)
         trees = self._all_trees(sources)
         stack = (prod(trees.shape[:-2]), *trees.shape[-2:])
-        edges = count_path_vertices(trees.reshape(stack), sources, None).reshape(trees.shape) - 1
+        edges = count_path_vertices(trees.reshape(stack), sources, None).reshape(trees.shape)
+        edges -= 1
         for vertex, cycle in self._cycles():
             edges[(*vertex, vertex[-1])] = len(cycle) - 1
         return edges
@@ -702,7 +703,8 @@ class Paths:
         ----------
         W : array_like, shape (n, n)
             A number for each edge: an array, a SciPy sparse matrix whose missing entries are 0, or a square frame,
-            whose labels are matched with the names. Entries that are no edge of a path are not read.
+            whose labels are matched with the names. A stack may have a matrix for each graph. Entries that are no edge
+            of a path are not read.
         operation : str, default "sum"
             ``"sum"``, ``"product"``, ``"min"`` or ``"max"`` of the weights of the edges of `path`.
 
@@ -719,9 +721,9 @@ class Paths:
         ShapeError, DTypeError, UnknownNameError
             If W has another shape, or no numbers, or there is no such operation.
         DomainError
-            If W is NaN at an edge of a path.
+            If W is NaN at an edge of a path, or the result is NaN, such as ∞ - ∞.
         IntegerOverflowError
-            If a sum or product of integers does not fit int64.
+            If a sum or product of integers, of their absolute values, does not fit int64.
         AlgebraError, ValueError
             As in `hops`.
 
@@ -741,7 +743,7 @@ class Paths:
         """
         from semiring.paths.along_paths import fold_vertices, fold_weights, read_weights
 
-        weights = read_weights(W, self.count_of_vertices, self.names, operation)
+        weights = read_weights(W, self.count_of_vertices, self.names, operation, stack=self._distances.shape[:-2])
         sources = np.arange(self.count_of_vertices, dtype=np.int32)
         trees = self._all_trees(sources)
         if is_device_array(trees) != is_device_array(weights):

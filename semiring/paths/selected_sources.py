@@ -336,7 +336,8 @@ class SomePaths(Paths):
         """
         from semiring.paths.along_paths import fold_vertices, fold_weights, read_weights
 
-        weights = read_weights(W, self.count_of_vertices, self.names, operation, may_be_sparse=not self._has_all_trees)
+        options = {"stack": self.matrix.shape[:-2], "may_be_sparse": not self._has_all_trees}
+        weights = read_weights(W, self.count_of_vertices, self.names, operation, **options)
         whole = weights.dtype.kind != "f"
         if self._has_all_trees:
             sources, targets = self._ends

@@ -11,6 +11,7 @@ import scipy.sparse
 
 import semiring as sr
 from semiring.paths import along_paths
+from semiring.paths.vertex_arrays import count_path_vertices
 
 inf = np.inf
 FOLDS = {"sum": sum, "product": prod, "min": min, "max": max}
@@ -93,15 +94,68 @@ def test_changed_predecessors_are_refused(circle, has_kernel, monkeypatch):
             call()
 
 
+@pytest.mark.parametrize("options", [{}, {"limit": 9.0}, {"targets": [2]}, {"sources": [0]}])
+@pytest.mark.parametrize("as_given", [np.asarray, scipy.sparse.csr_array])
+def test_some_paths_read_weights_as_all_paths_do(options, as_given):
+    P, W = sr.shortest_paths([[inf, 1, inf], [inf, inf, 1], [inf, inf, inf]], **options), np.full((3, 3), 2**62)
+
+    def total(W, *operation):
+        result = P.total(as_given(W), *operation)
+        return (result.toarray() if "limit" in options else result)[0, -1]
+
+    for operation in ("sum", "product"):
+        with pytest.raises(sr.IntegerOverflowError, match=f"a {operation} of the absolute values"):
+            total(W, operation)
+    with pytest.raises(sr.IntegerOverflowError, match="beyond int64"):
+        total(np.full((3, 3), 2**63, np.uint64))
+    with pytest.raises(sr.DTypeError, match="complex"):
+        total(W * 1j)
+    for dtype, kind in (("float32", "float32"), ("int8", "int64"), ("float64", "float64")):
+        assert total(np.ones((3, 3), dtype)).dtype == kind
+    for values, operations in (
+        ((1, np.nan), "sum min max product"),
+        ((np.inf, -np.inf), "sum"),
+        ((np.inf, 0), "product"),
+    ):
+        W = np.ones((3, 3))
+        W[[0, 1], [1, 2]] = values
+        for operation in operations.split():
+            with pytest.raises(sr.DomainError, match=f"the {operation} of W along a best path has no value"):
+                total(W, operation)
+
+
+def test_weights_have_the_shape_of_the_matrix_or_of_the_stack(rng):
+    P, S = sr.shortest_paths(rng.random((3, 3))), sr.shortest_paths(rng.random((2, 3, 3)))
+    for paths, shape in ((P, (2, 3, 3)), (S, (5, 3, 3)), (S, (1, 2, 3, 3)), (S, (3,))):
+        with pytest.raises(sr.ShapeError, match="a weight for each edge"):
+            paths.total(np.ones(shape))
+    W = rng.random((1, 3, 3))
+    np.testing.assert_array_equal(S.total(W), S.total(W[0]))
+
+
+@pytest.mark.parametrize("n", [2**15 - 3, 2**15 - 2, 2**15 - 1, 2**15 + 40])
+def test_paths_of_many_vertices(n):
+    """Links between vertices change their width near 2¹⁵ vertices, and have room for the longest path."""
+    before = np.arange(-1, n - 1, dtype=np.int32)
+    before[0], before[7] = -9999, -9999
+    before[8] = 0
+    roots = np.zeros(1, np.int32)
+    hops = np.r_[np.arange(7), -1, 1 + np.arange(n - 8)]
+    np.testing.assert_array_equal(count_path_vertices(before[None, None], roots, None)[0, 0], hops + 1)
+    before[n - 9] = n - 1
+    with pytest.raises(ValueError, match="circle"):
+        count_path_vertices(before[None, None], roots, None)
+
+
 def test_values_that_would_be_wrong_are_refused():
     P, W = sr.shortest_paths([[inf, 1, inf], [inf, inf, 1], [inf, inf, inf]]), np.full((3, 3), 2**62)
-    with pytest.raises(sr.IntegerOverflowError, match="a sum of W"):
+    with pytest.raises(sr.IntegerOverflowError, match="a sum of the abs"):
         P.total(W)
-    with pytest.raises(sr.IntegerOverflowError, match="a product of W"):
+    with pytest.raises(sr.IntegerOverflowError, match="a product of the abs"):
         P.total(W // 2**20, "product")
     assert P.total(W // 2)[0, 2] == 2**62
     W = np.full((3, 3), np.nan)
-    with pytest.raises(sr.DomainError, match="NaN at an edge"):
+    with pytest.raises(sr.DomainError, match="W is NaN at an edge"):
         P.total(W)
     W[0, 1] = W[1, 2] = 2.0  # other entries are not read
     assert P.total(W)[0, 2] == 4
