@@ -209,7 +209,7 @@ class Algorithm:
     def late_reason(self, p: Problem) -> str | None:
         """Return why the algorithm does not close the problem after all, or None.
 
-        It is asked only if the algorithm is the cheapest so far, because it takes a search in the entries.
+        It is evaluated only if the algorithm is the cheapest so far, because it takes a search in the entries.
 
         Parameters
         ----------

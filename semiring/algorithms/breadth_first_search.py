@@ -101,7 +101,7 @@ class BreadthFirstSearch(Algorithm):
         return (_HOPS + (_REACHED + levels) * graph.mean_reach) * p.n**2
 
     def prepare(self, p: Problem) -> Problem:
-        return p.but(matrix=p.unencoded, largest=None) if _writes_own_numbers(p) else p
+        return p.replace(matrix=p.unencoded, largest=None) if _writes_own_numbers(p) else p
 
     def run(self, p: Problem, engine: Engine, D: Array, entries: Array) -> Array:
         facts = p.facts

@@ -63,7 +63,7 @@ class Components(Algorithm):
             return "the components are not known"
         if len(graph.components) < 2:
             return "one strong component"
-        if facts.products_gain:
+        if facts.weights_gain and not facts.is_tropical:
             return "products that gain are closed as one matrix, scaled by factors"
         if p.plus and not p.semiring.idempotent:
             return "⊕ is not idempotent, so A⁺ takes a product of n³ pairs in any case"
@@ -157,12 +157,12 @@ class ExactPotentials(_DivisionBelowZero):
 
     def run(self, p: Problem, engine: Engine, D: Array, entries: Array) -> Array:
         xp = array_namespace(D)
-        known: dict[str, Any] = {"scan": Scan(0.0, None, nonnegative=True), "is_strongly_connected": True}
-        known |= _structure_of_part(p)
+        found: dict[str, Any] = {"scan": Scan(0.0, None, nonnegative=True), "is_strongly_connected": True}
+        found |= _structure_of_part(p)
 
         def close(R: Any) -> None:
             matrix = xp.asarray(R)
-            p.part(matrix, known=known, plus=p.plus).close(matrix)
+            p.part(matrix, found=found, plus=p.plus).close(matrix)
             R[...] = to_host_array(matrix)
 
         potentials: Any = p.facts.potentials
@@ -189,8 +189,8 @@ def _has_lanes(p: Problem) -> bool:
 def _structure_of_part(p: Problem) -> dict[str, Any]:
     """Return the structure that a part inherits, if that of the whole graph is known or may be found."""
     c = p.circumstances
-    known = p.structure_is_known or (not c.unanalysed and c.is_large and c.method == AUTO and bool(c.structure))
-    return {"structure": p.facts.structure.component_structure()} if known else {}
+    may_inherit = p.structure_is_known or (not c.unanalysed and c.is_large and c.method == AUTO and bool(c.structure))
+    return {"structure": p.facts.structure.component_structure()} if may_inherit else {}
 
 
 def _close_by_parts(
@@ -226,10 +226,10 @@ def _close_by_parts(
     else:
         reorder(parts.order, source=entries)
     closed, pairs, of_part = np.zeros(len(parts), np.bool_), 0, _structure_of_part(p)
-    for place, (start, stop, known) in enumerate(blocks):
+    for place, (start, stop, found) in enumerate(blocks):
         view = D[start:stop, start:stop]
         report = p.progress and partial(_report_progress, p.progress, pairs, stop - start, p.n)
-        part = p.part(view, known=known | of_part, plus=plus, progress=report, place=place)
+        part = p.part(view, found=found | of_part, plus=plus, progress=report, place=place)
         try:
             part.close(view)
         except NegativeCycleError:

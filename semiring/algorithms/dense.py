@@ -29,7 +29,7 @@ from semiring.kernels.engine import Engine, make_plan
 if TYPE_CHECKING:
     from semiring.closures.problem import Problem
 
-__all__ = ["DENSE_METHODS", "Dense", "dense_method_of"]
+__all__ = ["DENSE_METHODS", "Dense", "dense_method_of", "is_one_block"]
 
 _STORAGES: Any = ("elements", "bits")
 _UNIT_STAR = "an idempotent ⊕ whose star is 1 wherever it exists"
@@ -285,6 +285,11 @@ def dense_method_of(p: Problem) -> Method:
     return method if not p.is_packed or "bits" in method.storages else _BY_NAME["rkleene"]
 
 
+def is_one_block(p: Problem) -> bool:
+    """Return whether R-Kleene closes the encoded matrix as one block, without products."""
+    return p.n <= schedule_for(p.backend.name, p.dtype, p.matrix.storage, p.semiring).leaf
+
+
 class Dense(Algorithm):
     """The elimination of all pivots, by the method that was measured fastest for the size of the matrix."""
 
@@ -304,7 +309,7 @@ class Dense(Algorithm):
         method, backend = dense_method_of(p), p.backend
         if p.facts.devices or isinstance(p.dense_method, Method):
             return ""
-        if p.n <= schedule_for(backend.name, p.dtype, p.matrix.storage, p.semiring).leaf:
+        if is_one_block(p):
             return f"{p.n} vertices: closed as one block, without products"
         where = "GPU" if backend.name == "cuda" else "CPU"
         return f"{method.name} was measured fastest for dense matrices of this size on a {where}"

@@ -67,11 +67,7 @@ class SmallLoop(Algorithm):
             return "the factors round products by more than a search for paths allows"
         if p.predecessors is not None and facts.dtype.itemsize > _SEARCHED_BYTES[facts.dtype.kind]:
             return "the paths of such integers may not fit float64"
-        if p.is_stack:
-            stacked = p.backend.capabilities.provides("close_stack") and p.semiring.idempotent
-            if not stacked or not facts.may_scan or facts.sums_are_safe:
-                return "no weight of the stack gains"
-        elif not facts.weights_gain:
+        if not facts.weights_gain:
             return "no weight gains"
         return None if facts.small_loop is not None else "the weights take more care than one loop"
 
@@ -138,7 +134,7 @@ class StackTogether(Algorithm):
             return "progress is reported for each matrix"
         if not backend.capabilities.provides("close_stack") or not p.semiring.idempotent:
             return "the backend closes one matrix at a time"
-        if facts.may_scan and not facts.sums_are_safe:
+        if not facts.sums_are_safe:
             return "the weights of each matrix need a validation of their own"
         return None if _is_small(p) or _are_many(p) else "each matrix is large enough to use the whole machine"
 
@@ -184,11 +180,11 @@ class OneByOne(Algorithm):
     def run(self, p: Problem, engine: Engine, D: Array, entries: Array) -> Array:
         """Close each matrix. Unless no error can follow, each is chosen before the first one is written."""
         facts = p.facts
-        is_validated = not facts.may_scan or facts.sums_are_safe
+        is_validated = facts.sums_are_safe
         has_to_fit = p.circumstances.is_structural  # a graph that the named method does not close is an error
         parts = [_matrix(p, number, is_validated, D[number]) for number in range(facts.shape[0])]
         if p.predecessors is not None:
-            parts = [part.but(predecessors=PredecessorSearch()) for part in parts]
+            parts = [part.replace(predecessors=PredecessorSearch()) for part in parts]
         closings: list[Any] = [part.close for part in parts]
         if not is_validated or has_to_fit:
             closings = [_with_index(p, number, part.choose).run for number, part in enumerate(parts)]
@@ -217,8 +213,8 @@ def _matrix(p: Problem, number: int, is_validated: bool, out: Array) -> Problem:
     has_columns = not has_adjacent_elements(out) and has_adjacent_elements(out.T)
     is_transposed = has_columns and p.semiring.commutative
     report = p.progress and partial(_report_progress, p.progress, number, prod(facts.shape[:-2]))
-    known = {"scan": facts.scan} if is_validated else {}
-    return p.matrix_of_stack(A.T if is_transposed else A, known, is_transposed, progress=report, place=number)
+    found = {"scan": facts.scan, "counts_paths": facts.counts_paths} if is_validated else {}
+    return p.matrix_of_stack(A.T if is_transposed else A, found, is_transposed, progress=report, place=number)
 
 
 def _collect_predecessors(p: Problem, parts: list[Problem], D: Array) -> None:

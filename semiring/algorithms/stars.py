@@ -15,7 +15,7 @@ import numpy as np
 
 from semiring.advice import advice, matrix_name, option
 from semiring.algebra import Semiring
-from semiring.algebra.catalogue import is_proved, max_times, min_times
+from semiring.algebra.catalogue import adds_products, is_proved, max_times, min_times
 from semiring.algebra.expressions.tree import float_limits
 from semiring.arrays.parts import to_host_array
 from semiring.arrays.zero_conventions import stacklevel_of_caller
@@ -36,6 +36,7 @@ from semiring.kernels.contract import KernelPlan
 __all__ = [
     "add_matrix_index",
     "check_star",
+    "counts_paths",
     "divergence_error",
     "exact_product",
     "gain_error",
@@ -89,8 +90,24 @@ def _axiom_report(semiring: Semiring) -> Any:
 
 
 @lru_cache(maxsize=256)
-def check_star(semiring: Semiring, dtype: np.dtype[Any]) -> None:
-    """Raise an error unless the semiring has closures on ``dtype``.
+def counts_paths(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
+    """Return whether ⊕ and ⊗ are + and × of integers, whose star does not exist.
+
+    Closures of graphs without cycles need none: they count paths (`semiring.sparse.path_counts`).
+    """
+    if dtype.kind != "i" or not adds_products(semiring) or semiring.star_expression is None:
+        return False
+    try:
+        semiring.check_dtype(dtype)
+        semiring.star_expression.check_dtype(dtype)
+    except DTypeError:
+        return str(dtype) in semiring.dtypes
+    return False
+
+
+@lru_cache(maxsize=256)
+def check_star(semiring: Semiring, dtype: np.dtype[Any], *, may_count: bool = False) -> None:
+    """Raise an error unless the semiring has closures on ``dtype``, or ``may_count`` and `counts_paths`.
 
     Raises `DTypeError` if the semiring or its star is not defined on ``dtype``, and `AlgebraError` if a law is refuted
     or the star is missing. Warns if rounding breaks a law (`RoundingWarning`). The result is cached, so the warning
@@ -111,6 +128,8 @@ def check_star(semiring: Semiring, dtype: np.dtype[Any]) -> None:
     try:
         star.check_dtype(dtype)
     except DTypeError as error:
+        if may_count and counts_paths(semiring, dtype):
+            return
         floats = [name for name in semiring.dtypes if name.startswith("float")]
         raise DTypeError(
             f"the star of {semiring.name}, {star}, does not exist on {dtype} ({error}): "

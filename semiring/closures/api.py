@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from os import PathLike
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack, overload
 
 import numpy as np
@@ -17,16 +16,14 @@ from numpy.typing import NDArray
 from semiring import profiling
 from semiring.advice import quote
 from semiring.algebra import Semiring
-from semiring.algebra.catalogue import adds_products, as_semiring, min_plus, path_counts
+from semiring.algebra.catalogue import as_semiring, min_plus
 from semiring.algorithms.methods import METHODS, check_method_options, matrix_methods, methods_by_device, takes_edges
 from semiring.algorithms.predecessors import PredecessorSearch
 from semiring.algorithms.stars import check_star
 from semiring.arguments import check_flags, is_one_of
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.device import are_disjoint
-from semiring.arrays.labels import may_name_vertices
 from semiring.arrays.operands import device_context, has_adjacent_elements
-from semiring.arrays.sparse import is_sparse
 from semiring.closures.explain import Explanation
 from semiring.closures.front_ends import close_array, close_request
 from semiring.closures.problem import STRUCTURES, Options
@@ -37,7 +34,7 @@ from semiring.errors import AlgebraError, DeviceError, DTypeError, UnknownNameEr
 from semiring.io.inputs import Reading
 from semiring.io.network import semiring_of
 from semiring.kernels.engine import engine_of, make_plan
-from semiring.namespaces import Array, array_namespace, is_device_array
+from semiring.namespaces import Array, array_namespace
 from semiring.progress import Progress, open_progress
 from semiring.thread_counts import check_threads, get_threads
 
@@ -277,8 +274,6 @@ def closure(
         shared = {"method": method, "reflexive": reflexive, "check": check, "threads": threads, "structure": structure}
         shared |= {"directed": directed, "compute_dtype": compute_dtype, "method_options": method_options}
         return _close_stack_by_gpus(several, A, out, explain, semiring=algebra, **shared)
-    if getattr(getattr(A, "dtype", None), "kind", "i") == "i":
-        algebra = _count_paths(A, algebra, Reading(weight, directed, columns))
     options = _make_options(algebra, method, threads, check, structure, several, compute_dtype, method_options)
     needs_front_end = explain or profiling.active or [x for x in rare[:7] if x is not None]
     if not needs_front_end and _is_plain(A, out, options):
@@ -304,31 +299,6 @@ def closure(
     return (result, explanation) if explain else result
 
 
-def _count_paths(A: Any, semiring: Semiring, reading: Reading) -> Semiring:
-    """Return the semiring that counts the paths of an acyclic graph of integers, or the given one for other operands.
-
-    Raises the errors of `check_counts` for a matrix of integers on which the star does not exist.
-    """
-    if not adds_products(semiring) or isinstance(A, str | PathLike) or is_device_array(A):
-        return semiring
-    if isinstance(A, list | tuple):
-        A = np.asarray(A)
-    if not may_name_vertices(A) and not is_sparse(A) and (not isinstance(A, np.ndarray) or A.ndim < 2):
-        return semiring
-    from semiring.sparse.edge_inputs import edges_of
-    from semiring.sparse.path_counts import check_counts, needs_counts
-
-    if hasattr(A, "dtype") and not needs_counts(semiring, A.dtype):
-        return semiring
-    is_stack = getattr(A, "ndim", 2) > 2
-    for matrix in (A[index] for index in np.ndindex(A.shape[:-2])) if is_stack else (A,):
-        edges = edges_of(matrix, semiring, reading=reading, check=False)
-        if not needs_counts(semiring, edges.values.dtype):
-            return semiring
-        check_counts(edges, semiring)
-    return path_counts(semiring.name)
-
-
 def _is_plain(A: Any, out: Any, options: Options) -> bool:
     """Return whether a call needs no front end: A is an array, and the result is new or such an array too.
 
@@ -344,7 +314,7 @@ def _is_plain(A: Any, out: Any, options: Options) -> bool:
         return False
     if dtype.kind == "b" and not options.semiring.supports(dtype):  # truth values that become weights
         return False
-    check_star(options.semiring, dtype)
+    check_star(options.semiring, dtype, may_count=True)
     return out is None or _may_write_to(out, A)
 
 

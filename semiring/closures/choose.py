@@ -1,8 +1,8 @@
 """Choose the cheapest algorithm for a problem.
 
-The candidates for large or sparse matrices are asked in the order of their least costs, which need no scan. A candidate
-whose least cost exceeds the best cost so far is not asked, so its scans are not made. All answers together are the
-explanation.
+The candidates for large or sparse matrices are evaluated in the order of their least costs, which need no scan. A
+candidate whose least cost exceeds the best cost so far is not evaluated, so its scans are not made. All answers
+together are the explanation.
 
 `choose` only reads, and raises every error of the entries. `semiring.closures.run` writes.
 """
@@ -10,6 +10,7 @@ explanation.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -32,7 +33,7 @@ from semiring.registrations import register_callback
 
 __all__ = ["Choice", "cheapest", "choose", "choose_with_warnings", "encode", "reason_against", "whole_matrix_error"]
 
-_NOT_ASKED = "not asked, because its least cost is higher"
+_EXCEEDED = "not evaluated: its lower bound exceeds the best cost"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,8 @@ def choose(p: Problem) -> Choice:
         _check_named_method(p)
     if facts.may_scan and facts.storage == "elements":
         _ = facts.signs  # raises `DomainError`
+    if facts.dtype.kind == "i":
+        _ = facts.counts_paths  # raises `DTypeError` and `IntegerOverflowError`
     circumstances = p.circumstances
     allowed, excluded = _candidates(circumstances)
     if circumstances.is_large or facts.storage == "sparse":
@@ -97,15 +100,15 @@ Problem.choose = choose  # the parts of a problem are chosen by the same functio
 def cheapest(candidates: Iterable[Algorithm], p: Any, answers: list[Answer]) -> tuple[Algorithm, Any] | None:
     """Return the cheapest candidate that closes a problem, with the problem as it reads it; None if none does.
 
-    The candidates are asked in their order, and add their answers. If they are in the order of their least costs, few
-    are asked. A candidate that the caller named is taken if it applies.
+    The candidates are evaluated in their order, and add their answers. If they are in the order of their least costs,
+    few are evaluated. A candidate that the caller named is chosen if it applies.
     """
     best: tuple[float, Algorithm, Any] | None = None
     encoded: Any = None
     for a in candidates:
         is_named = a.name == p.options.method
         if best is not None and not is_named and _cannot_be_cheaper(a, p, best[0]):
-            answers.append(Answer("algorithm", a.name, _NOT_ASKED))
+            answers.append(Answer("algorithm", a.name, _EXCEEDED))
             continue
         if a.is_encoded and encoded is None:
             encoded = encode(p, answers)
@@ -155,7 +158,7 @@ def _answer(p: Problem, result: Problem | str, encoding: Any) -> Answer:
     name = encoding.__name__.replace("_", " ")
     if isinstance(result, str):
         return Answer("encoding", name, result)
-    changes = result.matrix is not p.matrix or result.facts is not p.facts
+    changes = any(getattr(result, name) is not getattr(p, name) for name in ("matrix", "facts", "semiring"))
     return Answer("encoding", name, "" if changes else "nothing to change", None, changes)
 
 
@@ -207,16 +210,14 @@ def _check_named_method(p: Problem) -> None:
 
 def _list_alternatives(p: Problem, backend: Any, storage: str) -> str:
     """Return the options with the methods that close such a matrix, as a list in words."""
-    names, semiring = [AUTO], p.semiring
+    names, semiring = [], p.semiring
+    may_square = semiring.idempotent and (semiring.selective or semiring.absorptive)
     for name in matrix_methods():
-        squares = name != "squaring" or (semiring.idempotent and (semiring.selective or semiring.absorptive))
-        try:
-            check_method(name, backend, storage) if name != AUTO else None
-        except (AlgebraError, DeviceError):
-            continue
-        if squares and name != AUTO:
-            names.append(name)
-    return f"{option('method', names[0])}, {', '.join(names[1:-1])} or {names[-1]}"
+        if name != AUTO and (name != "squaring" or may_square):
+            with suppress(AlgebraError, DeviceError):
+                check_method(name, backend, storage)
+                names.append(name)
+    return " or ".join([", ".join([option("method", AUTO), *names[:-1]]), *names[-1:]])
 
 
 def _choose_instead(p: Problem, origin: Problem, answers: list[Answer]) -> Choice:
@@ -235,7 +236,8 @@ def _choose_instead(p: Problem, origin: Problem, answers: list[Answer]) -> Choic
     p.note(f"{why}: closed by {option('method', fallback)}")
     operand = facts.A if facts.storage == "sparse" else facts.operand
     options = facts.options._replace(method=fallback, method_options=())
-    return replace(choose(p.with_facts(facts.of(operand, options))), origin=origin)
+    choice = choose(p.with_facts(facts.of(operand, options)))
+    return replace(choice, origin=origin, answers=(*answers, *choice.answers))
 
 
 def whole_matrix_error(facts: Facts, why: str) -> AlgebraError:

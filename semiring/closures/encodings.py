@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semiring.advice import option
-from semiring.algebra.catalogue import max_times, min_plus, min_times
+from semiring.algebra.catalogue import max_times, min_plus, min_times, path_counts
 from semiring.algebra.expressions.tree import is_half
 from semiring.algorithms.methods import is_structural, may_choose, method_named
 from semiring.algorithms.narrow_integers import find_narrow_dtype
@@ -89,7 +89,7 @@ def half_precision(p: Problem) -> Problem | str:
             remedy += ", or round whenever a strip is written, compute_dtype='float16'"
         raise AlgebraError(f"{strips.piece_name} of {dtype} cannot hold float32: {remedy}")
     A = facts.A.astype(np.float32, order="C")  # in the result's order of entries, not that of the operand
-    return p.with_facts(facts.of(A, options, rounded_to=facts.rounded_to or dtype)).but(rounded_result=dtype)
+    return p.with_facts(facts.of(A, options, rounded_to=facts.rounded_to or dtype)).replace(rounded_result=dtype)
 
 
 # --------------------------------------------------------------------------------------------------------------- signs
@@ -102,22 +102,32 @@ def change_of_sign(p: Problem) -> Problem | str:
     """
     facts = p.facts
     if not facts.is_tropical:
-        return p.but(signs=facts.signs) if facts.storage != "bits" else p.but(signs="below")
+        return p.replace(signs=facts.signs) if facts.storage != "bits" else p.replace(signs="below")
     maps: tuple[EntryMap, ...] = (NEGATION,) if facts.sign < 0 else ()
     signs = "below" if facts.signs == "below" else "clear"
     if p.dtype.kind != "f":
         matrix = p.read(*maps) if maps else p.matrix
-        return p.but(semiring=min_plus, signs=signs, matrix=matrix)
+        return p.replace(semiring=min_plus, signs=signs, matrix=matrix)
     if not facts.may_synchronize:
-        passes = p.but(semiring=min_plus).backend.capabilities.passes
+        passes = p.replace(semiring=min_plus).backend.capabilities.passes
         maps = (*maps, POSITIVE_ZEROS if passes is None else guard_against_negative_weights(passes))  # type: ignore[arg-type]
     elif facts.sign > 0 and facts.signs == "zero":
         maps = (*maps, POSITIVE_ZEROS)
     inner = p.matrix.inner if facts.is_part else p.dtype.type(np.inf)
-    return p.but(semiring=min_plus, signs=signs, matrix=p.read(*maps, inner=inner))
+    return p.replace(semiring=min_plus, signs=signs, matrix=p.read(*maps, inner=inner))
 
 
 # ------------------------------------------------------------------------------------------------------------ integers
+
+
+def counts_of_paths(p: Problem) -> Problem | str:
+    """Close integers of + and ×, whose star divides, with the star 1̄: a graph without cycles needs no other.
+
+    The result is exact. Source: `semiring.sparse.path_counts`.
+    """
+    if not p.facts.counts_paths:
+        return "not integers of + and × whose star does not exist"
+    return p.replace(semiring=path_counts(p.semiring.name))
 
 
 def narrow_integers(p: Problem) -> Problem | str:
@@ -142,7 +152,7 @@ def narrow_integers(p: Problem) -> Problem | str:
     if narrow is None:
         return "an edge is not a whole number, or a distance may be too long"
     inner = narrow[0].type(inner_zero(min_plus, narrow[0]))
-    return p.but(matrix=p.read(dtype=narrow[0], inner=inner, sentinel="held"), signs="clear")
+    return p.replace(matrix=p.read(dtype=narrow[0], inner=inner, sentinel="held"), signs="clear")
 
 
 def integers(p: Problem) -> Problem | str:
@@ -175,7 +185,7 @@ def integers(p: Problem) -> Problem | str:
         sentinel="held" if dtype == own and not is_signed else "masked",
     )
     may_be_cut_off = facts.may_synchronize and (p.n + 1) * largest >= _inner(dtype)
-    return p.but(matrix=matrix, signs="clear", largest=largest if may_be_cut_off else None)
+    return p.replace(matrix=matrix, signs="clear", largest=largest if may_be_cut_off else None)
 
 
 @cache
@@ -244,7 +254,7 @@ def integers_in_order(p: Problem) -> Problem | str:
         return "two extra passes would cost more than they save"
     dtype = np.dtype(np.int32)
     matrix = p.read(OrderedIntegers(p.semiring), dtype=dtype, inner=p.semiring.zero_for(dtype))
-    return p.but(matrix=matrix, signs="below")
+    return p.replace(matrix=matrix, signs="below")
 
 
 def packed_bits(p: Problem) -> Problem | str:
@@ -263,7 +273,7 @@ def packed_bits(p: Problem) -> Problem | str:
         return "too few vertices for packing to be faster"
     if not can_pack(p.semiring, p.facts.on_device):
         return "the backend has no packed bits for this semiring"
-    return p.but(matrix=p.read(storage="bits"), signs="below")
+    return p.replace(matrix=p.read(storage="bits"), signs="below")
 
 
 # ---------------------------------------------------------------------------------------------- potentials and factors
@@ -278,7 +288,7 @@ def potentials(p: Problem) -> Problem | str:
     """
     if p.semiring is not min_plus or p.signs != "below" or p.dtype.kind != "f" or p.is_stack:
         return "no floating-point weight is below 0"
-    return p.but(matrix=p.read(_SHIFT), signs="shifted")
+    return p.replace(matrix=p.read(_SHIFT), signs="shifted")
 
 
 def scaling(p: Problem) -> Problem | str:
@@ -288,17 +298,18 @@ def scaling(p: Problem) -> Problem | str:
     `semiring.algorithms.potentials.scales`.
     """
     facts = p.facts
-    if p.semiring not in (max_times, min_times) or p.dtype.kind != "f" or p.is_stack or not facts.products_gain:
+    if p.semiring not in (max_times, min_times) or p.dtype.kind != "f" or p.is_stack or not facts.weights_gain:
         return "no product gains"
     if facts.factors is None:
         return "products of paths leave the range of float64"
-    return p.but(matrix=p.read(_SCALING))
+    return p.replace(matrix=p.read(_SCALING))
 
 
 #: The encodings in the order in which they are tried, each with the kinds of the dtypes to which it applies. An
 #: encoding reads the signs and the dtype that the encodings before it have made.
 ENCODINGS: tuple[tuple[str, Encoding], ...] = (
     ("fiubV", change_of_sign),
+    ("i", counts_of_paths),
     ("fi", narrow_integers),
     ("i", integers),
     ("f", integers_in_order),

@@ -245,19 +245,19 @@ class Explanation:
 
 def _found(facts: Facts) -> list[str]:
     """Return the facts that were computed, as text."""
-    known, texts = facts.__dict__, []
-    if "signs" in known and facts.storage != "bits":
+    found, texts = facts.__dict__, []
+    if "signs" in found and facts.storage != "bits":
         texts.append(_SIGNS[facts.signs])
-    if known.get("structure", NO_STRUCTURE) is not NO_STRUCTURE:
+    if found.get("structure", NO_STRUCTURE) is not NO_STRUCTURE:
         graph = facts.structure
         texts.append(str(graph) or "not undirected, not of few edges, and not of one weight")
         if "components" in graph.__dict__:
             texts.append(_count_components(len(graph.components)))
-    if "components" in known:
+    if "components" in found:
         texts.append(_count_components(len(facts.components)))
-    if "potentials" in known:
+    if "potentials" in found:
         texts.append("potentials that must be exact" if facts.needs_exact_potentials else "potentials")
-    if known.get("factors") is not None:
+    if found.get("factors") is not None:
         texts.append("factors under which no product gains")
     return texts
 

@@ -260,7 +260,7 @@ def _close_sparse(request: Request) -> Any:
     if not options.semiring.supports(dtype):  # the entries become numbers of another dtype, as those of an array
         array = as_array(A, options.semiring)
         return close_array(array, options, array if out_buffer is None else out_buffer, **_problem_fields(request))
-    check_star(options.semiring, dtype)
+    check_star(options.semiring, dtype, may_count=True)
     return close(problem_of(A, options, **_problem_fields(request)), out_buffer)
 
 
@@ -289,7 +289,7 @@ def _close_any_array(request: Request) -> Any:
         out_buffer = out
     if array.ndim < 2 or array.shape[-1] != array.shape[-2]:
         raise square_error(array.shape)
-    check_star(semiring, array.dtype)
+    check_star(semiring, array.dtype, may_count=True)
     xp = array_namespace(array)
     if out_buffer is None:
         out_buffer = xp.empty(array.shape, array.dtype)

@@ -28,10 +28,11 @@ from semiring.algorithms.potentials.small_matrices import SMALL
 from semiring.algorithms.potentials.tropical_weights import Weights, check_range, finite_range, negligible_amount
 from semiring.algorithms.schedule import dense_operations
 from semiring.algorithms.stacks import find_small_loop
-from semiring.algorithms.stars import gain_error
+from semiring.algorithms.stars import counts_paths, gain_error
 from semiring.arrays.encoding import inner_zero
 from semiring.arrays.entries import check_by_threads, check_entries
 from semiring.arrays.operands import as_array, common_dtype, has_adjacent_elements, memory_of
+from semiring.arrays.parts import to_host_array
 from semiring.arrays.scans import Scan, refuse_unbounded
 from semiring.arrays.sparse import stored_entries, warn_of_duplicates
 from semiring.closures.matrix import EncodedMatrix, EntryMap
@@ -89,11 +90,11 @@ class Strips(NamedTuple):
 
 
 class Block(NamedTuple):
-    """A strong component that is closed as a problem of its own: its rows, and the facts that are known of it."""
+    """A strong component that is closed as a problem of its own: its rows, and some of its facts by their names."""
 
     start: int
     stop: int
-    known: dict[str, Any]
+    facts: dict[str, Any]
 
 
 class fact(Generic[Result]):  # noqa: N801, a decorator
@@ -152,8 +153,8 @@ class Facts:
         Whether the operand is the transpose of the caller's: all edges are reversed.
     devices
         The numbers of the GPUs that close the matrix together.
-    known
-        Facts by their names.
+    found
+        Facts that were found before, by their names.
     """
 
     def __init__(
@@ -166,7 +167,7 @@ class Facts:
         rounded_to: Any = None,
         is_transposed: bool = False,
         devices: tuple[int, ...] = (),
-        **known: Any,
+        **found: Any,
     ) -> None:
         self.operand, self.options, self.strips, self.devices = operand, options, strips, devices
         self.rounded_to, self.is_transposed, self.is_part = rounded_to, is_transposed, semiring is not None
@@ -191,14 +192,14 @@ class Facts:
         self.may_synchronize = options.check or not self.on_device
         #: Whether scans may read the entries: in min-plus and max-plus their signs and range decide.
         self.may_scan = options.check or (self.may_synchronize and self.is_tropical) or self.is_part
-        if known:
-            self.__dict__.update(known)
+        if found:
+            self.__dict__.update(found)
 
-    def of(self, operand: Any, options: Options, *, is_transposed: bool | None = None, **known: Any) -> Facts:
+    def of(self, operand: Any, options: Options, *, is_transposed: bool | None = None, **found: Any) -> Facts:
         """Return the facts of another operand for the same devices, whose entries were rounded to the same dtype."""
         transposed = self.is_transposed if is_transposed is None else is_transposed
-        known.setdefault("rounded_to", self.rounded_to)
-        return Facts(operand, options, is_transposed=transposed, devices=self.devices, **known)
+        found.setdefault("rounded_to", self.rounded_to)
+        return Facts(operand, options, is_transposed=transposed, devices=self.devices, **found)
 
     @fact
     def none(self) -> Any:
@@ -322,27 +323,37 @@ class Facts:
         return "clear" if self.scan.nonnegative and self.sign > 0 else "zero"
 
     @fact
-    def products_gain(self) -> bool:
-        """Whether a weight of max-times is above 1, or one of min-times is below 1."""
-        if not self.may_scan or not self.may_synchronize:
+    def counts_paths(self) -> bool:
+        """Whether the closure counts the paths of graphs without cycles, because the star of integers does not exist.
+
+        Raises `DTypeError` for a cycle, and `IntegerOverflowError` for a number of paths that may leave the dtype.
+        """
+        if not counts_paths(self.semiring, self.dtype):
             return False
-        return bool(may_gain(self.semiring, self.scan.low, self.scan.high))
+        from semiring.sparse.edge_inputs import edges_of
+        from semiring.sparse.path_counts import check_counts
+
+        operand = self.operand if self.storage == "sparse" else to_host_array(self.operand)
+        for matrix in (operand,) if len(self.shape) == 2 else operand:
+            check_counts(edges_of(matrix, self.semiring, check=False), self.semiring)
+        return True
 
     @fact
     def weights_gain(self) -> bool:
-        """Whether a path may be better than its parts: weights below 0 in min-plus, above 1 in max-times."""
-        return self.signs == "below" if self.is_tropical else self.products_gain
+        """Whether a path may be better than its parts: weights below 0 in min-plus, above 1 in max-times.
+
+        Without ``check`` only the weights of min-plus and max-plus are read.
+        """
+        if self.is_tropical:
+            return self.signs == "below"
+        return self.may_scan and self.may_synchronize and bool(may_gain(self.semiring, self.scan.low, self.scan.high))
 
     @fact
     def sums_are_safe(self) -> bool:
         """Whether no weight of a stack gains, and no sum of integers comes near "no path"."""
-        if not self.may_synchronize:
-            return True
-        if not self.is_tropical:
-            return not may_gain(self.semiring, self.scan.low, self.scan.high)
-        if self.least_weight is None or self.least_weight < 0:
+        if self.weights_gain:
             return False
-        if self.dtype.kind != "i":
+        if not self.is_tropical or self.dtype.kind != "i" or not self.may_synchronize:
             return True
         none = int(inner_zero(min_plus, self.dtype))
         return self.greatest_weight is None or bool(self.greatest_weight <= (none - 1) // (self.n + 1))
@@ -469,10 +480,10 @@ class Facts:
             if stop - start > 1:
                 part = replace(weights, vertices=xp.asarray(parts.order[start:stop]))
                 least = min(float(part.rows(rows).min()) for rows in part.pieces())
-                known: dict[str, Any] = {"scan": Scan(least, None, nonnegative=False), "is_strongly_connected": True}
+                facts: dict[str, Any] = {"scan": Scan(least, None, nonnegative=False), "is_strongly_connected": True}
                 if least < 0:
-                    known["potentials"] = choose_potentials(part, threads)
-                blocks.append(Block(start, stop, known))
+                    facts["potentials"] = choose_potentials(part, threads)
+                blocks.append(Block(start, stop, facts))
         return blocks
 
     @fact
@@ -578,7 +589,7 @@ class Problem:
     def _set_matrix(self, m: EncodedMatrix) -> None:
         self.matrix, self.dtype, self.is_packed = m, m.dtype, m.storage == "bits"
 
-    def but(self, **changes: Any) -> Problem:
+    def replace(self, **changes: Any) -> Problem:
         """Return a copy of this problem with some changes; both share the facts."""
         other = object.__new__(Problem)
         other.__dict__.update(self.__dict__, **changes)
@@ -602,23 +613,23 @@ class Problem:
 
     def unshifted(self) -> Problem:
         """Return the problem whose floats below 0 are read without potentials, for an algorithm that divides it."""
-        return self.but(signs="below", matrix=replace(self.matrix, maps=self.matrix.maps[:-1], outer=self.outer))
+        return self.replace(signs="below", matrix=replace(self.matrix, maps=self.matrix.maps[:-1], outer=self.outer))
 
-    def part(self, view: Array, *, known: dict[str, Any], **fields: Any) -> Problem:
-        """Return the problem of closing a part of the encoded matrix, whose facts are partly ``known``.
+    def part(self, view: Array, *, found: dict[str, Any], **fields: Any) -> Problem:
+        """Return the problem of closing a part of the encoded matrix, some of whose facts were ``found`` before.
 
         It is closed by the method for dense matrices of this problem. ``fields``: those of `Problem`.
         """
         allowed = self.options.structure & {"undirected"} if self.options.method == "auto" else frozenset()
         options = self.options._replace(method="auto", method_options=(), structure=allowed)
-        facts = self.facts.of(view, options, semiring=self.semiring, is_transposed=False, **known)
+        facts = self.facts.of(view, options, semiring=self.semiring, is_transposed=False, **found)
         method = self.dense_method or named_method(self.options) or dense_method_of(self)
         inherited = {"explanation": self.explanation, "depth": self.depth + 1, "dense_method": method}
-        return Problem(facts, **{**inherited, "structure_is_known": "structure" in known, **fields})
+        return Problem(facts, **{**inherited, "structure_is_known": "structure" in found, **fields})
 
-    def matrix_of_stack(self, A: Array, known: dict[str, Any], is_transposed: bool, **fields: Any) -> Problem:
-        """Return the problem of one matrix of a stack, whose facts are partly ``known``."""
-        facts = self.facts.of(A, self.options, is_transposed=is_transposed, **known)
+    def matrix_of_stack(self, A: Array, found: dict[str, Any], is_transposed: bool, **fields: Any) -> Problem:
+        """Return the problem of one matrix of a stack, some of whose facts were ``found`` before."""
+        facts = self.facts.of(A, self.options, is_transposed=is_transposed, **found)
         inherited = {"explanation": self.explanation, "depth": self.depth + 1, "dense_method": self.dense_method}
         return Problem(facts, plus=self.plus, **inherited, **fields)
 

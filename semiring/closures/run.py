@@ -15,7 +15,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import adds_exponentials, adds_products, as_semiring, max_times, min_plus, min_times
 from semiring.algebra.expressions.tree import is_half
 from semiring.algorithms.algorithm import Algorithm, Method
-from semiring.algorithms.dense import Dense, dense_method_of
+from semiring.algorithms.dense import Dense, dense_method_of, is_one_block
 from semiring.algorithms.irreflexive_closure import irreflexive_product, make_irreflexive, make_irreflexive_from_loops
 from semiring.algorithms.packed_bits import clear_tail
 from semiring.algorithms.potentials.scales import cycle_weights, scales
@@ -97,8 +97,8 @@ def run(choice: Choice, out: Any = None) -> Any:
     if choice.origin.explanation is not None:
         choice.origin.explanation.add_choice(choice)
     if p.rounded_result is not None:
-        p = p.but(rounded_result=None)
-        closed = run(replace(choice, problem=p, origin=p.but(explanation=None)), p.facts.operand)
+        p = p.replace(rounded_result=None)
+        closed = run(replace(choice, problem=p, origin=p.replace(explanation=None)), p.facts.operand)
         dtype = choice.problem.rounded_result
         if out is None:
             return decode(closed, p.options.semiring, dtype)
@@ -120,7 +120,7 @@ def run(choice: Choice, out: Any = None) -> Any:
     if p.plus and not a.gives_plus:
         _drop_empty_paths(p, kernels, operand, D)
     if p.largest is not None and is_near_no_path(p.largest, D):
-        again = choice.origin.but(integers=wider_integers(p, p.dtype, result=D))
+        again = choice.origin.replace(integers=wider_integers(p, p.dtype, result=D))
         p.note(f"distances come near “no path” of {p.dtype}: closed again in {again.integers}")
         return again.close(out)
     if out is None:
@@ -230,7 +230,8 @@ def _close(p: Problem, a: Algorithm, kernels: Kernels, D: Any, entries: Any) -> 
     if search is not None:
         search.predecessors = None  # a problem in wider integers is searched again
         weights = D.copy() if entries is D else entries
-    if isinstance(a, Method) and _is_block(p, a, kernels):
+    may_call_kernel = isinstance(a, Method) and a.close is rkleene and p.progress is None
+    if may_call_kernel and not p.is_packed and not p.facts.uses_device and is_one_block(p):  # saves some microseconds
         plan = kernels.plan.with_semiring(p.semiring) if kernels.may_diverge else kernels.plan
         kernels.backend.close_block(plan, D)
         engine = None
@@ -259,13 +260,6 @@ def _close(p: Problem, a: Algorithm, kernels: Kernels, D: Any, entries: Any) -> 
     if search is not None and search.predecessors is None:
         search.find(engine or kernels.bind(plan), D, weights)
     return D
-
-
-def _is_block(p: Problem, a: Method, kernels: Kernels) -> bool:
-    """Return whether R-Kleene closes one block of the host: calling its kernel directly saves some microseconds."""
-    if a.close is not rkleene or p.progress is not None or p.is_packed or p.facts.uses_device:
-        return False
-    return p.n <= schedule_for(kernels.backend.name, p.dtype, p.matrix.storage, p.semiring).leaf
 
 
 def _drop_empty_paths(p: Problem, kernels: Kernels, operand: Any, D: Any) -> None:

@@ -129,7 +129,7 @@ def _read_plan(p: Problem, journal: Journal) -> PieceWork:
     inner = dtype.type(inner_zero(semiring, dtype))
     matrix = replace(p.unencoded, maps=maps, inner=inner, sentinel=about["sentinel"])  # its maps hold vectors
     loops = journal.vectors.get("loops")
-    q = p.but(semiring=semiring, matrix=matrix, signs=about["signs"], largest=about["largest"])
+    q = p.replace(semiring=semiring, matrix=matrix, signs=about["signs"], largest=about["largest"])
     return PieceWork(q, matrix, None if loops is None else LastRound(loops))
 
 

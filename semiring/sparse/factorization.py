@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import adds_products, as_semiring, max_times, min_times, path_counts
 from semiring.algebra.expressions.tree import float_limits, is_floating, is_half
-from semiring.algorithms.stars import divergence_error, warn_of_diverging_sum
+from semiring.algorithms.stars import counts_paths, divergence_error, warn_of_diverging_sum
 from semiring.arguments import check_flags, require_integer
 from semiring.arrays.encoding import check_entries, decode, encode, has_inner_zero, next_wider_integer, round_to_dtype
 from semiring.arrays.memory import demand_memory, format_bytes
@@ -46,7 +46,7 @@ from semiring.progress import Progress, report_progress
 from semiring.sparse.edge_inputs import SparseEntries, check_values, edges_of
 from semiring.sparse.mixed_signs import ExactPotentials, find_potentials, raise_for_negative_cycle
 from semiring.sparse.numeric_factor import FactorNumbers, OpenFactor, PivotError, update_factor_numbers
-from semiring.sparse.path_counts import check_counts, needs_counts
+from semiring.sparse.path_counts import check_counts
 from semiring.sparse.placement import HostPlacement, select_placement
 from semiring.sparse.reductions import Reduction, find_reduction
 from semiring.sparse.symbolic_factor import Analysis, FactorLayout, analyse, widest_level, widest_level_of_core
@@ -290,7 +290,7 @@ class Factor:
         self._edges, self._analysis, self._threads = edges, analysis, threads
         self._vertices = Vertices(edges.pattern.n, edges.names)
         self.ordering, self.order = analysis.ordering, analysis.order
-        self._counts = needs_counts(semiring, self.dtype)
+        self._counts = counts_paths(semiring, self.dtype)
         if self._counts:
             check_counts(edges, semiring)
         self._shift: Array | None = None

@@ -13,7 +13,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import adds_products, as_semiring
 from semiring.algebra.expressions.tree import is_floating
 from semiring.algorithms.rkleene import rkleene
-from semiring.algorithms.stars import divergence_error, warn_of_diverging_sum
+from semiring.algorithms.stars import counts_paths, divergence_error, warn_of_diverging_sum
 from semiring.arguments import check_flags, is_one_of, require_flag
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.encoding import check_entries, decode, encode, has_inner_zero, round_to_dtype, to_compute_dtype
@@ -41,7 +41,7 @@ from semiring.sparse.factorization import (
     largest_magnitude,
 )
 from semiring.sparse.numeric_factor import PivotError
-from semiring.sparse.path_counts import check_counts, needs_counts
+from semiring.sparse.path_counts import check_counts
 from semiring.sparse.placement import select_placement
 from semiring.sparse.symbolic_factor import analyse
 from semiring.thread_counts import check_threads, get_threads
@@ -162,7 +162,7 @@ def _solve(
         edges = edges_of(A, algebra, reading=reading, check=check).require_eliminable()
         pattern = edges.pattern
         order = elimination_trees.topological_order(pattern.starts, pattern.indices)
-        if order.size == pattern.n or needs_counts(algebra, edges.values.dtype):
+        if order.size == pattern.n or counts_paths(algebra, edges.values.dtype):
             return _sweep_acyclic(edges, order, b, algebra, transpose)
         _require_star(algebra)
         solution = Factor(algebra, edges, analyse(pattern), count, select_placement(gpu)).solve(b, transpose=transpose)
@@ -176,7 +176,7 @@ def _solve(
     if check:
         warn_of_other_zeros(matrix, algebra)
     _require_star(algebra)
-    if needs_counts(algebra, matrix.dtype):
+    if counts_paths(algebra, matrix.dtype):
         edges = edges_of(matrix, algebra, check=False)
         order = elimination_trees.topological_order(edges.pattern.starts, edges.pattern.indices)
         return _sweep_acyclic(edges, order, right, algebra, transpose)
@@ -244,7 +244,7 @@ def _sweep_acyclic(edges: SparseEntries, order: Array, b: Any, semiring: Semirin
     right = convert_right_side(align_labels(b, edges.names), semiring, dtype)
     _check_shape(right, n)
     scan = check_entries(right, semiring, "b")
-    if needs_counts(semiring, dtype):
+    if counts_paths(semiring, dtype):
         check_counts(edges, semiring, right, transpose=transpose)
     integers = has_inner_zero(semiring, dtype)
     more = int(largest_magnitude(right, scan)) if integers else 0

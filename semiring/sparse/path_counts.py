@@ -7,39 +7,25 @@ if it fits the dtype, whatever its partial sums. A sum of magnitudes over the pa
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
-from semiring.algebra.catalogue import adds_products, plus_times
+from semiring.algebra.catalogue import plus_times
 from semiring.errors import DTypeError, IntegerOverflowError
 from semiring.kernels.cpu.codegen.scalars import ScalarSemiring
 from semiring.kernels.cpu.elimination import elimination_trees, triangular_solve
 from semiring.kernels.engine import make_plan
 from semiring.sparse.edge_inputs import SparseEntries
 
-__all__ = ["check_counts", "needs_counts"]
+__all__ = ["check_counts"]
 
 Array = NDArray[Any]
 
 _COLUMNS = 64  # columns of A* whose magnitudes are added up at a time
 _ROUNDING = 1e-6  # relative: more than the rounding of the magnitudes
-
-
-@lru_cache(maxsize=64)
-def needs_counts(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
-    """Return whether ⊕ and ⊗ are + and ×, and the star does not exist on integers of this dtype."""
-    if dtype.kind != "i" or not adds_products(semiring) or semiring.star_expression is None:
-        return False
-    try:
-        semiring.check_dtype(dtype)
-        semiring.star_expression.check_dtype(dtype)
-    except DTypeError:
-        return str(dtype) in semiring.dtypes
-    return False
 
 
 def check_counts(edges: SparseEntries, semiring: Semiring, b: Array | None = None, *, transpose: bool = False) -> None:

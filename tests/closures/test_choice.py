@@ -26,6 +26,7 @@ from strict_arrays import install_stand_in, on_device
 from tiers import full
 
 import semiring as sr
+import semiring.closures.choose as choosing
 from semiring.arrays.bits import BitMatrix, pack
 from semiring.arrays.parts import to_host_array
 from semiring.arrays.scans import Scan
@@ -730,6 +731,20 @@ def test_an_explanation_says_why_the_matrices_of_a_stack_go_alone(shape, options
     assert next(answer.why for answer in said.answers if answer.name == "stack_together") == reason
     expected = A if not options.get("reflexive", True) else np.where(np.eye(shape[-1], dtype=bool), 0, A)
     np.testing.assert_array_equal(D, expected)
+
+
+def test_an_explanation_says_why_the_named_method_did_not_run(monkeypatch):
+    A = scipy.sparse.csr_array(([np.inf, 1.0], ([0, 1], [1, 0])), shape=(2, 2))
+    _, said = closure(A, method="johnson", explain=True)
+    answers = [answer for answer in said.answers if answer.kind == "algorithm"]
+    assert "no finite weight" in next(answer.why for answer in answers if answer.name == "johnson")
+    assert any(answer.applies for answer in answers)
+    for count, text in enumerate(("method='auto'", "method='auto' or a", "method='auto', a or b")):
+        monkeypatch.setattr(choosing, "matrix_methods", lambda count=count: ("auto", *"ab"[:count]))
+        monkeypatch.setattr(choosing, "check_method", lambda *_: None)
+        assert (
+            choosing._list_alternatives(problem_of(np.ones((2, 2)), "min_plus"), get_backend("cpu"), "elements") == text
+        )
 
 
 def test_a_stack_of_which_one_matrix_lacks_a_structure_is_left_alone(rng):

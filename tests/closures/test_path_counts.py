@@ -46,6 +46,13 @@ def test_counts_are_exact(rng, call, dtype, name):
         np.testing.assert_array_equal(sr.closure(A, name, reflexive=False), sums_over_paths(A) - np.eye(n, dtype=int))
 
 
+def test_counts_are_an_encoding_of_arrays_of_every_library():
+    A = np.triu(np.arange(16).reshape(4, 4), 1)
+    D, said = sr.closure(pytest.importorskip("torch").from_numpy(A), "plus_times", explain=True)
+    np.testing.assert_array_equal(D, sums_over_paths(A))
+    assert next(answer.applies for answer in said.answers if answer.name == "counts of paths")
+
+
 @pytest.mark.parametrize("shape", [(0, 0), (3, 0, 0), (0, 4, 4), (2, 1, 3, 3)])
 def test_empty_matrices_and_stacks_have_counts(shape):
     expected = np.broadcast_to(np.eye(shape[-1], dtype=np.int16), shape)

@@ -224,8 +224,7 @@ class CpuBackend(
 
     def _multiply_stacks(self, plan: KernelPlan, C: Array, A: Array, B: Array, accumulate: int) -> None:
         """Compute small products in one compiled loop, each on one thread, and large products on all threads."""
-        small = C.shape[1] * C.shape[2] * A.shape[2] <= _STACKED_PAIRS
-        if small and plan.storage == "elements":
+        if C.shape[1] * C.shape[2] * A.shape[2] <= _STACKED_PAIRS:
             self._kernels_for(plan).stacked_product(C, A, B, accumulate, plan.threads)
             return
         for matrices in in_parts([*zip(C, A, B, strict=True)]):
