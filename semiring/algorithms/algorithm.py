@@ -1,8 +1,11 @@
 """Define what an algorithm for closures is: when it applies, what it costs, and how it runs.
 
-`semiring.closures.choose` asks all algorithms, and takes the cheapest. An algorithm never mentions another. To add one,
-define a subclass of `Algorithm`, or a function ``close(engine, A)`` as a `Method`, and register it
-(`semiring.extend.register_method`).
+`semiring.closures.choose` evaluates all algorithms, and takes the cheapest. An algorithm never mentions another.
+
+To add an algorithm to the library, write a file in this folder with a subclass of `Algorithm`, and add an instance to
+`semiring.algorithms.methods.ALGORITHMS`. The subclass sets ``name``, and defines `Algorithm.reason_against` (when it
+does not apply), `Algorithm.cost`, `Algorithm.least_cost` (a bound that needs no scan) and `Algorithm.run`. A program
+registers its own (`semiring.extend.register_method`): a subclass, or a function ``close(engine, A)`` as a `Method`.
 """
 
 from __future__ import annotations

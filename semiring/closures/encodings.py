@@ -280,11 +280,13 @@ def packed_bits(p: Problem) -> Problem | str:
 
 
 def potentials(p: Problem) -> Problem | str:
-    """Read floats below 0 under potentials h, w[i, j] + h[i] - h[j] ≥ 0, and shift the distances back.
+    """Make negative floats non-negative by potentials h, w[i, j] + h[i] - h[j] ≥ 0, and shift the distances back.
 
-    All paths from i to j change by the same amount h[i] - h[j]. Distances are shifted back and rounded once. Each
-    strong component needs potentials of its own, and weights of very different size need exact ones: see
-    `semiring.algorithms.components`. Source, proof and hazards: `semiring.algorithms.potentials`, docs/rounding.md.
+    `PotentialShift` does both: ``encode`` as the entries are read, and ``decode`` as the result is written, rounded
+    once. All paths from i to j change by the same amount h[i] - h[j]. Each strong component needs potentials of its
+    own, and weights of very different size need exact ones: see `semiring.algorithms.components`.
+
+    Source, proof and hazards: `semiring.algorithms.potentials`, docs/rounding.md.
     """
     if p.semiring is not min_plus or p.signs != "below" or p.dtype.kind != "f" or p.is_stack:
         return "no floating-point weight is below 0"

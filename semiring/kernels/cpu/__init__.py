@@ -6,13 +6,14 @@ From the bottom up:
 * `product` has the micro-kernel of a tile and the loops around it.
 * `closing` has the closure of a block.
 * `elimination` has the loops of sparse elimination.
-* `bits` has products and closures of truth values packed into words.
+* `bit_matrices` has products and closures of truth values packed into words.
 * `sparse_loops` has the products of sparse matrices.
-* `predecessors` has the search for predecessors, `dijkstra` Dijkstra's algorithm, `dependency_loops` sums over all
-  shortest paths, and `update_loops` changes of a closure.
-* `threads` has the pool of threads and the team of native threads.
+* `predecessor_search` has the search for predecessors, `path_arrays` all paths as arrays, `dijkstra_loops` Dijkstra's
+  algorithm, `dependency_loops` sums over all shortest paths, and `update_loops` changes of a closure.
+* `thread_pool` has threads for functions of Python, and `thread_team` threads for native blocks of a product.
 * `kernels` holds the kernels of one definition.
-* `first_calls` computes the first calls of a definition in NumPy, while another process compiles its kernels.
+* `first_calls` computes the first calls of a definition by `numpy_kernels`, while `compiler_process` starts a process
+  that compiles its kernels.
 
 This module loads neither Numba nor a module that does. A method imports the loops that it calls.
 """

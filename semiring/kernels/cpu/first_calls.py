@@ -33,7 +33,7 @@ from semiring.errors import SemiringError
 from semiring.kernels.contract import Array, KernelPlan, Steps
 from semiring.kernels.cpu import compiler_process, numpy_kernels
 from semiring.kernels.cpu.compiler_process import CLOSURE, GAINING, PREDECESSORS, PRODUCT, STEPS, WITNESS
-from semiring.kernels.cpu.numpy_kernels import PIVOTS
+from semiring.kernels.cpu.order import PIVOTS
 from semiring.kernels.reference import pack_bits, unpack_bits
 from semiring.kernels.tolerance import Tolerance
 from semiring.logs import logger

@@ -21,7 +21,7 @@ from semiring.kernels.cpu.codegen.memory_intrinsics import LANE_BYTES
 from semiring.kernels.cpu.codegen.native import compile_native, is_compiled
 from semiring.kernels.cpu.codegen.target import Target, host
 from semiring.kernels.cpu.elimination.gathered_rows import folds_for
-from semiring.kernels.cpu.numpy_kernels import PIVOTS
+from semiring.kernels.cpu.order import PIVOTS
 from semiring.kernels.cpu.product import macro_kernel
 from semiring.kernels.cpu.product.macro_kernel import FULL, HEAD, SHAPE_WORDS, WORDS, ProductShape
 from semiring.kernels.cpu.product.matvec import (

@@ -1,4 +1,4 @@
-"""Compute products, closures and predecessors in NumPy, with the bits of the compiled kernels, at the speed of NumPy.
+"""Compute products, closures and predecessors in NumPy, for first calls.
 
 These kernels serve the first calls of a definition (`semiring.kernels.cpu.first_calls`). They need neither Numba nor a
 compiler. Their results are bitwise identical to those of the compiled kernels if no operation rounds in another order:
@@ -19,14 +19,10 @@ import numpy as np
 from semiring.algebra.expressions import Expression
 from semiring.errors import no_star
 from semiring.kernels.contract import NO_PREDECESSOR, Array, KernelPlan, Steps
+from semiring.kernels.cpu.order import MAX_DIRECT_EDGES, PIVOTS
 from semiring.kernels.definition import define, has_unit_star
 from semiring.kernels.tolerance import Tolerance
 
-#: Pivots that a closure eliminates at a time, here and in `closing.pivot_loops`: part of the schedule, because it
-#: determines the order in which candidates are added to an entry.
-PIVOTS = 24
-#: Direct edges into a vertex that are tried one by one. With more edges, `follow_intermediates` is faster.
-MAX_DIRECT_EDGES = 128
 _BLOCK_BYTES = 1 << 18  # of a block of C, and of its terms for one k
 _STEPS = 8  # of k: if as many blocks of terms fit into `_BLOCK_BYTES`, they are reduced at once
 _STACKED_ENTRIES = 1 << 18  # of matrices whose predecessors are found together

@@ -16,7 +16,7 @@ from semiring.kernels.contract import Array, KernelPlan
 from semiring.kernels.cpu.codegen.numba_internals import entry_point
 from semiring.kernels.cpu.codegen.scalars import scalars_for
 from semiring.kernels.cpu.direct_edges import edges_from, edges_into, extremes, last_edges
-from semiring.kernels.cpu.numpy_kernels import MAX_DIRECT_EDGES
+from semiring.kernels.cpu.order import MAX_DIRECT_EDGES
 from semiring.kernels.cpu.predecessor_trees import COLUMNS, follow_intermediates, grow_trees, settle_rows
 from semiring.kernels.cpu.small_predecessors import search_each
 from semiring.kernels.cpu.thread_pool import run_on_ranges

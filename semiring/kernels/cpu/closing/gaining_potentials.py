@@ -24,7 +24,7 @@ from semiring.kernels.cpu.closing.pivot_loops import PADDED, PIVOTS_AT_A_TIME, c
 from semiring.kernels.cpu.codegen.jit import inner, kernel
 from semiring.kernels.cpu.codegen.memory_intrinsics import put, use_wide_vectors
 from semiring.kernels.cpu.kernels import Kernels, kernels_for
-from semiring.kernels.cpu.numpy_kernels import PIVOTS
+from semiring.kernels.cpu.order import PIVOTS
 from semiring.kernels.cpu.product.macro_kernel import word
 from semiring.kernels.engine import make_plan
 from semiring.kernels.graphs.component_search import components_of_words
