@@ -162,7 +162,7 @@ class ExactPotentials(_DivisionBelowZero):
 
         def close(R: Any) -> None:
             matrix = xp.asarray(R)
-            p.part(matrix, found=found, plus=p.plus).close(matrix)
+            p.part(matrix, fact_values=found, plus=p.plus).close(matrix)
             R[...] = to_host_array(matrix)
 
         potentials: Any = p.facts.potentials
@@ -229,7 +229,7 @@ def _close_by_parts(
     for place, (start, stop, found) in enumerate(blocks):
         view = D[start:stop, start:stop]
         report = p.progress and partial(_report_progress, p.progress, pairs, stop - start, p.n)
-        part = p.part(view, found=found | of_part, plus=plus, progress=report, place=place)
+        part = p.part(view, fact_values=found | of_part, plus=plus, progress=report, place=place)
         try:
             part.close(view)
         except NegativeCycleError:

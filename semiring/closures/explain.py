@@ -174,10 +174,10 @@ class Explanation:
         self.note(", ".join(f"{name}={value}" for name, value in origin.options.method_options))
         self.note(choice.algorithm.describe(p))
         if not self.encodings and choice.algorithm.is_encoded:
-            self.encodings = _reading(p)
+            self.encodings = _list_encodings(p)
         if self.dtype is None or not self.facts:
             self.set_matrix((*origin.stack, *facts.shape[-2:]) if origin.is_stack else facts.shape, facts.dtype)
-            self.facts = _found(choice.problem.facts)
+            self.facts = _list_facts(choice.problem.facts)
             self.costs = {a.name: a.cost for a in choice.answers if a.applies and a.cost is not None}
         name = choice.method_name
         backend = "cuda" if facts.devices else p.backend.name
@@ -243,7 +243,7 @@ class Explanation:
         return f"{least:.2g} pairs of ⊗ and ⊕ predicted{', ' * bool(others)}{others}"
 
 
-def _found(facts: Facts) -> list[str]:
+def _list_facts(facts: Facts) -> list[str]:
     """Return the facts that were computed, as text."""
     found, texts = facts.__dict__, []
     if "signs" in found and facts.storage != "bits":
@@ -262,7 +262,7 @@ def _found(facts: Facts) -> list[str]:
     return texts
 
 
-def _reading(p: Problem) -> list[str]:
+def _list_encodings(p: Problem) -> list[str]:
     """Return how the entries are read, as text."""
     m, names = p.matrix, {type(map_).__name__ for map_ in p.matrix.maps}
     return [

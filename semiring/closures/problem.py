@@ -153,7 +153,7 @@ class Facts:
         Whether the operand is the transpose of the caller's: all edges are reversed.
     devices
         The numbers of the GPUs that close the matrix together.
-    found
+    fact_values
         Facts that were found before, by their names.
     """
 
@@ -167,7 +167,7 @@ class Facts:
         rounded_to: Any = None,
         is_transposed: bool = False,
         devices: tuple[int, ...] = (),
-        **found: Any,
+        **fact_values: Any,
     ) -> None:
         self.operand, self.options, self.strips, self.devices = operand, options, strips, devices
         self.rounded_to, self.is_transposed, self.is_part = rounded_to, is_transposed, semiring is not None
@@ -192,14 +192,14 @@ class Facts:
         self.may_synchronize = options.check or not self.on_device
         #: Whether scans may read the entries: in min-plus and max-plus their signs and range decide.
         self.may_scan = options.check or (self.may_synchronize and self.is_tropical) or self.is_part
-        if found:
-            self.__dict__.update(found)
+        if fact_values:
+            self.__dict__.update(fact_values)
 
-    def of(self, operand: Any, options: Options, *, is_transposed: bool | None = None, **found: Any) -> Facts:
+    def of(self, operand: Any, options: Options, *, is_transposed: bool | None = None, **fact_values: Any) -> Facts:
         """Return the facts of another operand for the same devices, whose entries were rounded to the same dtype."""
         transposed = self.is_transposed if is_transposed is None else is_transposed
-        found.setdefault("rounded_to", self.rounded_to)
-        return Facts(operand, options, is_transposed=transposed, devices=self.devices, **found)
+        fact_values.setdefault("rounded_to", self.rounded_to)
+        return Facts(operand, options, is_transposed=transposed, devices=self.devices, **fact_values)
 
     @fact
     def none(self) -> Any:
@@ -615,21 +615,21 @@ class Problem:
         """Return the problem whose floats below 0 are read without potentials, for an algorithm that divides it."""
         return self.replace(signs="below", matrix=replace(self.matrix, maps=self.matrix.maps[:-1], outer=self.outer))
 
-    def part(self, view: Array, *, found: dict[str, Any], **fields: Any) -> Problem:
-        """Return the problem of closing a part of the encoded matrix, some of whose facts were ``found`` before.
+    def part(self, view: Array, *, fact_values: dict[str, Any], **fields: Any) -> Problem:
+        """Return the problem of closing a part of the encoded matrix, some of whose facts are known: ``fact_values``.
 
         It is closed by the method for dense matrices of this problem. ``fields``: those of `Problem`.
         """
         allowed = self.options.structure & {"undirected"} if self.options.method == "auto" else frozenset()
         options = self.options._replace(method="auto", method_options=(), structure=allowed)
-        facts = self.facts.of(view, options, semiring=self.semiring, is_transposed=False, **found)
+        facts = self.facts.of(view, options, semiring=self.semiring, is_transposed=False, **fact_values)
         method = self.dense_method or named_method(self.options) or dense_method_of(self)
         inherited = {"explanation": self.explanation, "depth": self.depth + 1, "dense_method": method}
-        return Problem(facts, **{**inherited, "structure_is_known": "structure" in found, **fields})
+        return Problem(facts, **{**inherited, "structure_is_known": "structure" in fact_values, **fields})
 
-    def matrix_of_stack(self, A: Array, found: dict[str, Any], is_transposed: bool, **fields: Any) -> Problem:
-        """Return the problem of one matrix of a stack, some of whose facts were ``found`` before."""
-        facts = self.facts.of(A, self.options, is_transposed=is_transposed, **found)
+    def matrix_of_stack(self, A: Array, fact_values: dict[str, Any], is_transposed: bool, **fields: Any) -> Problem:
+        """Return the problem of one matrix of a stack, some of whose facts are known: ``fact_values``."""
+        facts = self.facts.of(A, self.options, is_transposed=is_transposed, **fact_values)
         inherited = {"explanation": self.explanation, "depth": self.depth + 1, "dense_method": self.dense_method}
         return Problem(facts, plus=self.plus, **inherited, **fields)
 

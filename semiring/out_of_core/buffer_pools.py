@@ -167,14 +167,14 @@ class DeviceBufferPool:
     def write(self, store: Any, first_row: int, rows: Any) -> None:
         self._run(_write_parts, "write", store, first_row, rows)
 
-    def _run(self, transfer: Callable[..., None], way: str, store: RowStore, first_row: int, rows: Array) -> None:
+    def _run(self, transfer: Callable[..., None], direction: str, store: RowStore, first_row: int, rows: Array) -> None:
         """Let each copier transfer every ``self._count``-th part of the rows, and wait for all of them."""
-        if way not in self._copiers:  # a pool that only reads, or only writes, pins half of the memory
+        if direction not in self._copiers:  # a pool that only reads, or only writes, pins half of the memory
             with self._cupy.cuda.Device(self._device):
-                self._copiers[way] = [
+                self._copiers[direction] = [
                     _Stages(self._cupy, self._piece, self._n, self._dtype) for _ in range(self._count)
                 ]
-        copiers = self._copiers[way]
+        copiers = self._copiers[direction]
         row = rows.shape[1] * rows.itemsize
         step = self._piece if row == self._row_bytes else max(1, self._piece * self._row_bytes // max(1, row))
         parts = [slice(start, min(len(rows), start + step)) for start in range(0, len(rows), step)]

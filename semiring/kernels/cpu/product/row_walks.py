@@ -149,7 +149,7 @@ class _WalkBuilder(NativeBuilder):
     def number(self, value: int) -> Value:
         return ir.Constant(I64, value)
 
-    def at(self, base: Value, *terms: tuple[Value, int | str]) -> Value:
+    def address(self, base: Value, *terms: tuple[Value, int | str]) -> Value:
         """Return an address: a base, and indices times their strides, which are numbers or words of the job."""
         b = self.builder
         for index, stride in terms:
@@ -188,8 +188,8 @@ class _WalkBuilder(NativeBuilder):
             many = self.block_vectors(rows)
             wide = self.number(many * self.lanes)
             whole = b.mul(b.udiv(self.whole, wide), wide) if many > 1 else self.number(0)
-            a = self.at(matrix, (k, "matrix_row"))
-            x_now = [self.at(line, (k, self.element.size)) for line in x]
+            a = self.address(matrix, (k, "matrix_row"))
+            x_now = [self.address(line, (k, self.element.size)) for line in x]
             for start, stop, vectors in ((self.number(0), whole, many), (whole, self.whole, 1)):
                 if vectors > 1 or many == 1 or start is whole:
                     step = self.number(vectors * self.lanes)
@@ -234,7 +234,7 @@ class _WalkBuilder(NativeBuilder):
         for v in range(vectors):
             address = b.add(a_now, self.number(v * self.bytes))
             line.append(self.load_masked(address, self.mask, self.zero) if is_masked else self.load(address))
-        places = [self.at(row, (index, self.element.size)) for row in x]
+        places = [self.address(row, (index, self.element.size)) for row in x]
         lefts = [self.vectors.splat(self.load(place, self.element.ir)) for place in places]
         results = body(now, [(left, right) for left in lefts for right in line], index)
         following = [b.add(index, self.number(1)), b.add(a_now, self.words["matrix_row"]), *results]
@@ -258,14 +258,14 @@ class _WalkBuilder(NativeBuilder):
         result = []
         for i, v in cells:
             column = b.add(j, self.number(v * self.lanes))
-            y = self.at(self.line_address("y", i), (column, self.element.size))
-            result.append((y, self.at(self.line_address("w", i), (column, 4))))
+            y = self.address(self.line_address("y", i), (column, self.element.size))
+            result.append((y, self.address(self.line_address("w", i), (column, 4))))
         return result
 
     def line_address(self, name: str, row: Value | int) -> Value:
         """Return the address of a row of the workspace."""
         number = self.number(row) if isinstance(row, int) else row
-        return self.at(self.arguments[name], (number, f"{name}_row"))
+        return self.address(self.arguments[name], (number, f"{name}_row"))
 
     def load_cells(self, cells: list[Any], j: Value, is_first: Value) -> list[Value]:
         """Return the sums and witnesses so far; 0̄ and -1 if there are none."""
@@ -292,7 +292,8 @@ class _WalkBuilder(NativeBuilder):
         count = b.udiv(b.add(words["columns"], self.number(self.lanes - 1)), lanes)
         with for_range_slice(b, self.number(0), count, self.number(1), I64) as (place, _):
             first, last = (
-                self.load(self.at(words["slot_starts"], (b.add(place, self.number(more)), 8)), I64) for more in (0, 1)
+                self.load(self.address(words["slot_starts"], (b.add(place, self.number(more)), 8)), I64)
+                for more in (0, 1)
             )
             sums = self.add_slots(x, first, last)
             j = b.mul(place, lanes)
@@ -323,22 +324,26 @@ class _WalkBuilder(NativeBuilder):
         slot, *now = phis
         b.cbranch(b.icmp_signed("<", slot, last), loop, after)
         b.position_at_end(loop)
-        a = self.load(self.at(self.words["matrix"], (slot, self.bytes)))
-        base = self.load(self.at(self.words["slot_bases"], (slot, 8)), I64)
+        a = self.load(self.address(self.words["matrix"], (slot, self.bytes)))
+        base = self.load(self.address(self.words["slot_bases"], (slot, 8)), I64)
         is_diagonal = b.icmp_signed("!=", base, self.number(GATHERED))
         diagonal, gathered, joined = (b.append_basic_block(name) for name in ("diagonal", "gathered", "joined"))
         b.cbranch(is_diagonal, diagonal, gathered)
         b.position_at_end(diagonal)
         ways = [
-            (self.load(self.at(x, (base, size))), b.add(splat(b, b.trunc(base, I32), self.lanes), numbers), b.block)
+            (
+                self.load(self.address(x, (base, size))),
+                b.add(splat(b, b.trunc(base, I32), self.lanes), numbers),
+                b.block,
+            )
         ]
         b.branch(joined)
         b.position_at_end(gathered)
-        rows = self.load(self.at(self.words["slot_rows"], (slot, 4 * self.lanes)), kind)
+        rows = self.load(self.address(self.words["slot_rows"], (slot, 4 * self.lanes)), kind)
         factors = ir.Constant(v.type, ir.Undefined)
         for lane in range(self.lanes):
             row = b.sext(b.extract_element(rows, ir.Constant(I32, lane)), I64)
-            factor = self.load(self.at(x, (row, size)), self.element.ir)
+            factor = self.load(self.address(x, (row, size)), self.element.ir)
             factors = b.insert_element(factors, factor, ir.Constant(I32, lane))
         ways.append((factors, rows, b.block))
         b.branch(joined)
@@ -358,11 +363,11 @@ class _WalkBuilder(NativeBuilder):
         """Store the lanes of a vector of columns at the places of their columns."""
         b = self.builder
         for lane in range(self.lanes):
-            where = self.at(self.words["order"], (b.add(j, self.number(lane)), 8))
+            where = self.address(self.words["order"], (b.add(j, self.number(lane)), 8))
             column = self.load(where, I64)
             for value, name, size in zip(sums, ("y", "w"), (self.element.size, 4), strict=False):
                 entry = b.extract_element(value, ir.Constant(I32, lane))
-                self.store(entry, self.at(self.line_address(name, 0), (column, size)))
+                self.store(entry, self.address(self.line_address(name, 0), (column, size)))
 
     # ------------------------------------------------------------------------------------------------------ steps
 
@@ -392,40 +397,42 @@ class _WalkBuilder(NativeBuilder):
         one, many = self.number(1), self.number(MANY_ROWS)
         if self.is_sparse:
             with b.if_then(self.is_going(r, t)):
-                self.multiply_sparse(self.at(self.words["x"], (r, "x_row")))
+                self.multiply_sparse(self.address(self.words["x"], (r, "x_row")))
             return one
-        offset = self.load(self.at(self.words["offsets"], (r, 8)), I64)
-        matrix = b.add(self.at(self.words["matrix"], (t, "matrix_step")), offset)
+        offset = self.load(self.address(self.words["offsets"], (r, 8)), I64)
+        matrix = b.add(self.address(self.words["matrix"], (t, "matrix_step")), offset)
         if self.is_heavy:
             with b.if_then(self.is_going(r, t)):
-                self.multiply(1, [self.at(self.words["x"], (r, "x_row"))], matrix)
+                self.multiply(1, [self.address(self.words["x"], (r, "x_row"))], matrix)
             return one
         shares = self.shares_matrix(r)
         with b.if_else(shares) as (then, otherwise):
-            for way, rows in ((then, MANY_ROWS), (otherwise, 1)):
-                with way:
+            for branch, rows in ((then, MANY_ROWS), (otherwise, 1)):
+                with branch:
                     numbers = [b.add(r, self.number(i)) for i in range(rows)]
                     some = self.is_going(r, t)
                     for number in numbers[1:]:
                         some = b.or_(some, self.is_going(number, t))
                     with b.if_then(some):
-                        self.multiply(rows, [self.at(self.words["x"], (number, "x_row")) for number in numbers], matrix)
+                        self.multiply(
+                            rows, [self.address(self.words["x"], (number, "x_row")) for number in numbers], matrix
+                        )
         return b.select(shares, many, one)
 
     def shares_matrix(self, r: Value) -> Value:
         """Return whether `MANY_ROWS` rows of the batch follow from row r on, and have one matrix."""
         b = self.builder
         result = b.icmp_signed("<=", b.add(r, self.number(MANY_ROWS)), self.arguments["last_row"])
-        first = self.load(self.at(self.words["offsets"], (r, 8)), I64)
+        first = self.load(self.address(self.words["offsets"], (r, 8)), I64)
         for i in range(1, MANY_ROWS):
-            other = self.load(self.at(self.words["offsets"], (b.add(r, self.number(i)), 8)), I64)
+            other = self.load(self.address(self.words["offsets"], (b.add(r, self.number(i)), 8)), I64)
             result = b.and_(result, b.icmp_signed("==", first, other))
         return result
 
     def finish(self, number: Value, t: Value, i: Value) -> None:
         """Complete step t of a row of the batch, whose product is row i of the workspace."""
         b, size = self.builder, self.element.size
-        x = self.at(self.words["x"], (number, "x_row"))
+        x = self.address(self.words["x"], (number, "x_row"))
         y, w = self.line_address("y", i), self.line_address("w", i)
         is_going = self.is_going(number, t)
         with b.if_then(is_going):
@@ -434,7 +441,7 @@ class _WalkBuilder(NativeBuilder):
         if self.has_witness:
             with b.if_then(b.not_(is_going)):
                 for place, _ in self.vectors_of_line():
-                    self.store(ir.Constant(self.witness_type, [-1] * self.lanes), self.at(w, (place, 4)))
+                    self.store(ir.Constant(self.witness_type, [-1] * self.lanes), self.address(w, (place, 4)))
             self.write_line(w, "witness", number, t, 4)
 
     def is_going(self, number: Value, t: Value) -> Value:
@@ -442,17 +449,17 @@ class _WalkBuilder(NativeBuilder):
         b, lengths = self.builder, self.words["lengths"]
         is_absent = b.icmp_signed("==", lengths, self.number(0))
         # Without lengths the first step is read in their place, which is never used.
-        address = b.select(is_absent, self.arguments["job"], self.at(lengths, (number, 8)))
+        address = b.select(is_absent, self.arguments["job"], self.address(lengths, (number, 8)))
         return b.or_(is_absent, b.icmp_signed("<", t, self.load(address, I64)))
 
     def replace(self, number: Value, t: Value, x: Value, y: Value) -> None:
         """Multiply a row of products by the weights of the step, and replace x by it."""
         b, words = self.builder, self.words
         with b.if_then(b.icmp_signed("!=", words["weights"], self.number(0))):
-            line = self.at(words["weights"], (number, "weights_row"), (t, "weights_step"))
+            line = self.address(words["weights"], (number, "weights_row"), (t, "weights_step"))
             for place, is_masked in self.vectors_of_line():
-                address = self.at(y, (place, self.element.size))
-                source = self.at(line, (place, self.element.size))
+                address = self.address(y, (place, self.element.size))
+                source = self.address(line, (place, self.element.size))
                 factor = self.load_masked(source, self.mask, self.zero) if is_masked else self.load(source)
                 operands = {"x": Operand(self.load(address)), "y": Operand(factor)}
                 value = lower(self.vectors, self.target, self.weigh, operands).value
@@ -462,20 +469,20 @@ class _WalkBuilder(NativeBuilder):
         with b.if_then(b.icmp_signed("!=", words["advances"], self.number(0))):
             for place, _ in self.vectors_of_line():
                 offset = (place, self.element.size)
-                self.store(self.load(self.at(y, offset)), self.at(x, offset))
+                self.store(self.load(self.address(y, offset)), self.address(x, offset))
 
     def write_line(self, source: Value, name: str, number: Value, t: Value, size: int) -> None:
         """Write a line to an array of results, if it is requested."""
         b = self.builder
         with b.if_then(b.icmp_signed("!=", self.words[name], self.number(0))):
-            line = self.at(self.words[name], (number, f"{name}_row"), (t, f"{name}_step"))
+            line = self.address(self.words[name], (number, f"{name}_row"), (t, f"{name}_step"))
             kind = self.vectors.type if name == "states" else self.witness_type
             for place, is_masked in self.vectors_of_line():
-                value = self.load(self.at(source, (place, size)), kind)
+                value = self.load(self.address(source, (place, size)), kind)
                 if is_masked:
-                    self.store_masked(value, self.at(line, (place, size)), self.mask)
+                    self.store_masked(value, self.address(line, (place, size)), self.mask)
                 else:
-                    self.store(value, self.at(line, (place, size)))
+                    self.store(value, self.address(line, (place, size)))
 
     def vectors_of_line(self) -> Iterator[tuple[Value, bool]]:
         """Yield, inside a loop over whole vectors and then in a branch, the column and whether the vector is masked."""
