@@ -16,7 +16,17 @@ from semiring.arrays.sparse import check_sparse, is_ascending, is_sparse, stored
 from semiring.arrays.tensors import as_sparse_array, is_sparse_tensor, sparse_like
 from semiring.errors import DTypeError, ShapeError
 
-__all__ = ["Rows", "as_rows", "as_sparse", "every_entry", "mask_rows", "read_mask", "row_numbers", "sort_order"]
+__all__ = [
+    "Rows",
+    "as_rows",
+    "as_sparse",
+    "every_entry",
+    "mask_rows",
+    "narrow_rows",
+    "read_mask",
+    "row_numbers",
+    "sort_order",
+]
 
 Array: TypeAlias = NDArray[Any]
 
@@ -126,6 +136,11 @@ def as_sparse(rows: Rows, *like: Any) -> Any:
     if first is None or first.format not in ("csc", "coo"):
         return result
     return result.asformat(first.format, copy=False)
+
+
+def narrow_rows(starts: Array, columns: Array, values: Any, shape: tuple[int, int]) -> Rows:
+    """Return arrays of sorted rows as `Rows`, in the dtypes of their indices."""
+    return Rows(starts.astype(np.int64, copy=False), _narrow(columns, shape[1]), values, shape)
 
 
 def _narrow(columns: Array, width: int) -> Array:

@@ -730,6 +730,23 @@ class SparseKernels(Protocol):
         """
         ...
 
+    def scan_rows(self, plan: KernelPlan, A: CompressedRows, bounds: Any) -> tuple[bool, bool]:
+        """Return whether a matrix that nobody has validated is valid, and whether no value has a sign bit.
+
+        It is valid if ``starts`` begin with 0, do not decrease, and end within ``columns``, the columns of each row
+        ascend strictly below the width, and all values lie in ``bounds``: a pair (least, greatest), in which NaN never
+        lies, or None for values that are not scanned. No memory outside the arrays is read. ``starts`` may be int32
+        too, and entries behind the last row are ignored. The second result is arbitrary if A is not valid.
+        """
+        ...
+
+    def multiply_unvalidated(self, plan: KernelPlan, C: Any, A: CompressedRows, B: Any, bounds: Any) -> bool:
+        """Compute C ← A ⊗ B for a dense B, and return whether A is valid and B within the bounds, as in `scan_rows`.
+
+        If they are not, C holds arbitrary values. C and B are C-contiguous, and C is not empty.
+        """
+        ...
+
 
 def dependency_block(size: int) -> int:
     """Return how many sources of a graph with n + m = ``size`` vertices and edges have one sum of dependencies."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from heapq import heappop, heappush
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -231,6 +232,29 @@ class ReferenceBackend(PathKernels, SequenceKernels, SparseKernels, CentralityKe
         noted = np.repeat(np.arange(left.columns.size), np.diff(right.starts)[left.columns]) if of_entries else k
         for row, number, column, x, y in zip(i, noted, j, a, b, strict=True):
             self._add_term(plan, C, witness, (row, column), x, y, number)
+
+    def scan_rows(self, plan: KernelPlan, A: CompressedRows, bounds: tuple[Any, Any] | None) -> tuple[bool, bool]:
+        """Return whether A is valid, and has no sign bit, one row after the other."""
+        starts, columns, values = A[:3]
+        if starts[0] or (np.diff(starts) < 0).any() or starts[-1] > columns.size:
+            return False, False
+        rows = [columns[a:b] for a, b in pairwise(starts.tolist())]
+        if any((np.diff(row) <= 0).any() or (row < 0).any() or (row >= A.width).any() for row in rows):
+            return False, False
+        values = values[: starts[-1]]
+        is_inside = bounds is None or bool(((values >= bounds[0]) & (values <= bounds[1])).all())
+        return is_inside, not (values.view(f"i{values.itemsize}") < 0).any()
+
+    def multiply_unvalidated(
+        self, plan: KernelPlan, C: Array, A: CompressedRows, B: Array, bounds: tuple[Any, Any] | None
+    ) -> bool:
+        """Compute C ← A ⊗ B after a scan of both operands, and return whether they are valid."""
+        is_valid = bounds is None or bool(((bounds[0] <= B) & (bounds[1] >= B)).all())
+        if not (is_valid and self.scan_rows(plan, A, bounds)[0]):
+            return False
+        end = int(A.starts[-1])
+        self.multiply_mixed(plan, C, A._replace(columns=A.columns[:end], values=A.values[:end]), B, None)
+        return True
 
     def prepare(self, plan: KernelPlan, A: Array | tuple[CompressedRows, ...], groups: Array) -> Any:
         """Return the matrices of each row of the batch, (m, 1 or T, n, n), where sparse matrices become dense."""

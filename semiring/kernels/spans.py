@@ -19,10 +19,10 @@ __all__ = ["KINDS", "record_kernels"]
 #: The kind of the span of each operation of the contract. The other operations only return properties of a backend.
 KINDS: dict[str, str] = {
     **{name: "pass" for group in (PassKernels, GraphKernels) for name in vars(group) if name[0] != "_"},
-    **dict.fromkeys(("copy_panel", "prepare", "trace", "count_vertices", "write_paths"), "pass"),
+    **dict.fromkeys(("copy_panel", "prepare", "trace", "count_vertices", "write_paths", "scan_rows"), "pass"),
     **dict.fromkeys(("multiply", "multiply_add", "multiply_add_witness", "multiply_add_plain"), "product"),
     **dict.fromkeys(("multiply_add_upper", "multiply_upper", "walk", "pull"), "product"),
-    **dict.fromkeys(("multiply_sparse", "multiply_masked", "multiply_mixed"), "product"),
+    **dict.fromkeys(("multiply_sparse", "multiply_masked", "multiply_mixed", "multiply_unvalidated"), "product"),
     **dict.fromkeys(
         ("close_block", "close", "close_stack", "close_as", "close_and_search", "survey_gaining", "close_gaining"),
         "closing",
@@ -71,6 +71,8 @@ def _record(name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
 def _span(name: str, *arguments: Any) -> AbstractContextManager[Any]:
     """Return the span of an operation that is called with these arguments."""
     kind, arrays = KINDS[name], [x for x in arguments if getattr(x, "ndim", 0)]
+    if name == "scan_rows":
+        arrays = [arguments[1].values, *arguments[1][:2]]
     moved = sum(array.nbytes for array in arrays)
     if kind == "pass":
         return profiling.span(kind, name, moved=moved, shape=tuple(arrays[0].shape), dtype=str(arrays[0].dtype))
@@ -86,8 +88,8 @@ def _span(name: str, *arguments: Any) -> AbstractContextManager[Any]:
         (m, n), moved = x.shape, moved + x.nbytes + sum(getattr(array, "nbytes", 0) for array in steps)
         details = {"shape": (m, n, n), "stack": f"{steps.number:,} steps of"}
         pairs = steps.number * m * n * n * (2 if name == "pull" else 1)
-    elif name in ("multiply_sparse", "multiply_masked", "multiply_mixed"):
-        factors = operands[1:3] if name == "multiply_mixed" else operands[:2]
+    elif name in ("multiply_sparse", "multiply_masked", "multiply_mixed", "multiply_unvalidated"):
+        factors = operands[1:3] if name in ("multiply_mixed", "multiply_unvalidated") else operands[:2]
         stored: list[Any] = [x for x in operands if isinstance(x, CompressedRows)]
         moved += sum(array.nbytes for matrix in stored for array in matrix if getattr(array, "ndim", 0))
         pairs, details["shape"] = count_pairs(*factors), product_shape(*factors)

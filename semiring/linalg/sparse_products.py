@@ -7,6 +7,7 @@ becomes dense.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -14,7 +15,16 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import plus_times
-from semiring.arrays.compressed import Rows, as_rows, as_sparse, every_entry, mask_rows, read_mask, row_numbers
+from semiring.arrays.compressed import (
+    Rows,
+    as_rows,
+    as_sparse,
+    every_entry,
+    mask_rows,
+    narrow_rows,
+    read_mask,
+    row_numbers,
+)
 from semiring.arrays.encoding import Encoding, Scan, convert, decode
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.operands import (
@@ -65,7 +75,7 @@ def has_sparse(*arguments: Any) -> bool:
 
 
 def read_sparse_operands(
-    semiring: Semiring, check: bool, device: Any, **arguments: Any
+    semiring: Semiring, check: bool, device: Any, threads: int | None = None, **arguments: Any
 ) -> tuple[list[Any], list[Scan], np.dtype[Any]]:
     """Return operands of one dtype, `Rows` or NumPy arrays, a scan of each, and the dtype.
 
@@ -78,23 +88,80 @@ def read_sparse_operands(
         raise DeviceError(
             "sparse matrices are multiplied on the host: leave out device=, and copy operands to the host"
         )
-    readable = {name: as_host_operand(x, name) for name, x in arguments.items()}
+    unread = {name: _arrays_of(x) for name, x in arguments.items()}
+    readable = {name: as_host_operand(x, name) if unread[name] is None else x for name, x in arguments.items()}
     for name, x in readable.items():
         require_real_numbers(x, name)
     dtype = common_dtype(semiring, *readable.values())
     first, *others = readable
     if others and all(arguments[name] is arguments[first] for name in others):  # A ⊗ A: read once
-        results, scans, _ = read_sparse_operands(semiring, check, device, **{first: arguments[first]})
+        results, scans, _ = read_sparse_operands(semiring, check, device, threads, **{first: arguments[first]})
         return results * len(readable), scans * len(readable), dtype
-    results = []
+    pairs = []
     for name, x in readable.items():
-        if is_sparse(x):
-            rows = as_rows(x, semiring, name)
-            results.append(rows._replace(values=convert(rows.values, semiring, dtype, f"{name}.data", check=check)))
-        else:
-            results.append(operands(semiring, dtype, check=check, **{name: x})[0])
-    scans = [_scan(semiring, check, name, x) for name, x in zip(arguments, results, strict=True)]
-    return results, scans, dtype
+        pair = _scan_arrays(unread[name], semiring, dtype, check, threads)
+        if pair is None:
+            if is_sparse(x):
+                rows = as_rows(x, semiring, name)
+                x = rows._replace(values=convert(rows.values, semiring, dtype, f"{name}.data", check=check))
+            else:
+                x = operands(semiring, dtype, check=check, **{name: x})[0]
+            pair = x, _scan(semiring, check, name, x)
+        pairs.append(pair)
+    return [x for x, _ in pairs], [scan for _, scan in pairs], dtype
+
+
+def _arrays_of(x: Any) -> CompressedRows | None:
+    """Return the arrays of a csr matrix, which nobody has validated, or None if kernels cannot read them."""
+    if not is_sparse(x) or x.format != "csr" or x.ndim != 2:
+        return None
+    starts, columns, values = arrays = x.indptr, x.indices, x.data
+    fits = all(type(array) is np.ndarray and array.ndim == 1 and array.flags.c_contiguous for array in arrays)
+    if not fits or starts.dtype != columns.dtype or starts.dtype not in (np.int32, np.int64):
+        return None
+    if starts.size != x.shape[0] + 1 or columns.size != values.size or values.dtype.kind not in "fiub":
+        return None
+    is_readable = values.dtype.isnative and values.itemsize <= 8
+    return CompressedRows(starts, columns, values, x.shape[1]) if is_readable else None
+
+
+def _scan_arrays(
+    unread: CompressedRows | None, semiring: Semiring, dtype: np.dtype[Any], check: bool, threads: int | None
+) -> tuple[Rows, Scan] | None:
+    """Return validated `Rows` and a scan of their values, or None if `as_rows` must convert them or raise an error."""
+    if unread is None or unread.values.dtype != dtype:
+        return None
+    product = _Product(semiring, dtype, [Scan(), Scan()], threads, False)
+    bounds = _bounds(semiring, dtype) if check else None
+    is_valid, nonnegative = product.kernels.scan_rows(product.plan, unread, bounds)
+    if not is_valid:
+        return None
+    rows = _as_rows(unread)
+    if bounds is None:
+        return rows, scan_operands(semiring, check, A=rows.values)[0]
+    return rows, Scan(nonnegative=nonnegative)
+
+
+def _as_rows(valid: CompressedRows) -> Rows:
+    """Return the entries of validated arrays as `Rows`."""
+    end = int(valid.starts[-1])
+    return narrow_rows(valid.starts, valid.columns[:end], valid.values[:end], (valid.starts.size - 1, valid.width))
+
+
+@lru_cache(maxsize=256)
+def _bounds(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[Any, Any] | None:
+    """Return the ends of an interval of valid floats, without NaN, or None for other dtypes.
+
+    The zero and the one are valid too, and may lie outside.
+    """
+    if dtype.kind != "f":
+        return None
+    domain, ends = semiring.domain, []
+    for end, is_open, inward in ((domain.lower, domain.lower_open, np.inf), (domain.upper, domain.upper_open, -np.inf)):
+        value = dtype.type(end)
+        is_element = value in (semiring.zero_for(dtype), semiring.one_for(dtype))
+        ends.append(np.nextafter(value, dtype.type(inward)) if is_open and not is_element else value)
+    return ends[0], ends[1]
 
 
 def _scan(semiring: Semiring, check: bool, name: str, x: Any) -> Scan:
@@ -146,15 +213,21 @@ def multiply_sparse(
     device: Any = None,
 ) -> Any:
     """Return A ⊗ B as `semiring.matmul` does, for a sparse operand or a mask."""
-    (left, right), scans, dtype = read_sparse_operands(semiring, check, device, A=A, B=B)
-    shape = _product_shape(left, right)
-    product, restore = _Product(semiring, dtype, scans, threads, return_witness), result_converter(A, B)
+    restore = result_converter(A, B)
 
     def return_dense(C: Array, K: Array | None) -> Any:
         if out is not None:
-            store(as_output(out, shape, dtype), C)
+            store(as_output(out, C.shape, C.dtype), C)
         result = out if out is not None else restore(C if C.ndim else C[()])
         return (result, restore(K if K.ndim else K[()])) if K is not None else result
+
+    if mask is None and device is None and not return_witness:
+        C = _multiply_unread(A, B, semiring, check, threads)
+        if C is not None:
+            return return_dense(C, None)
+    (left, right), scans, dtype = read_sparse_operands(semiring, check, device, threads, A=A, B=B)
+    shape = _product_shape(left, right)
+    product = _Product(semiring, dtype, scans, threads, return_witness)
 
     if mask is not None and (max(left.ndim, right.ndim) > 2 or not shape):
         raise ShapeError(f"A is {left.shape}, B is {right.shape}: mask= is for products of matrices and vectors")
@@ -164,7 +237,7 @@ def multiply_sparse(
     if isinstance(read, Rows) and read.shape == shape:
         pattern: Rows | None = read._replace(values=None)
     else:
-        pattern = None if mask is None else mask_rows(mask, (shape[0], shape[1]))
+        pattern = None if mask is None else product.read_mask(mask, (shape[0], shape[1]))
     is_dense = not (isinstance(left, Rows) and isinstance(right, Rows)) and (mask is None or complement)
     if out is not None and not is_dense:
         raise TypeError(
@@ -182,6 +255,24 @@ def multiply_sparse(
     entries, attained = product.sparse(left, right, pattern, complement)
     result = as_sparse(entries, A, B, mask)
     return (result, as_sparse(attained, A, B, mask)) if return_witness else result
+
+
+def _multiply_unread(A: Any, B: Any, semiring: Semiring, check: bool, threads: int | None) -> Array | None:
+    """Return A ⊗ B for a csr matrix and an array of floats or truth values, which tasks validate and then multiply.
+
+    The result is None for other operands, and for invalid operands, of which `read_sparse_operands` raises the error.
+    """
+    rows = _arrays_of(A)
+    if rows is None or type(B) is not np.ndarray or B.ndim not in (1, 2) or B.shape[0] != rows.width:
+        return None
+    m, dtype = rows.starts.size - 1, B.dtype
+    n = B.shape[1] if B.ndim == 2 else 1
+    if rows.values.dtype != dtype or dtype.kind not in "fb" or not semiring.supports(dtype) or not m * n * B.size:
+        return None
+    if semiring.failed_annihilation is not None:
+        return None
+    product = _Product(semiring, dtype, [Scan(), Scan()], threads, False)
+    return None if product.code is not None else product.unread(rows, B, _bounds(semiring, dtype) if check else None)
 
 
 def sparse_identity(A: Any, semiring: Semiring, check: bool, device: Any) -> Any:
@@ -212,7 +303,7 @@ class _Product:
         sample = np.empty(0, dtype)
         self.code: Encoding | None = choose_encoding(semiring, sample, *scans)
         inner = dtype if self.code is None else self.code.dtype
-        nonnegative = scans[0].nonnegative and scans[1].nonnegative
+        nonnegative = all(scan.nonnegative for scan in scans)
         engine = engine_for(sample, semiring, inner, nonnegative, threads)
         self.engine, self.plan = engine, engine.plan
         kernels = engine.capabilities.sparse or get_backend("reference").capabilities.sparse
@@ -243,6 +334,15 @@ class _Product:
             return np.append(values.ravel(), 0.0)
 
         demand_range(self.dtype, most, sums, "A ⊗ B")
+
+    def read_mask(self, mask: Any, shape: tuple[int, int]) -> Rows:
+        """Return the pattern of a mask of a matrix, as `mask_rows` does."""
+        unread = _arrays_of(mask)
+        if unread is not None and mask.shape == shape:
+            unread = unread._replace(values=unread.columns)  # of one dtype, for which the kernel is compiled once
+            if self.kernels.scan_rows(self.plan, unread, None)[0]:
+                return _as_rows(unread)._replace(values=None)
+        return mask_rows(mask, shape)
 
     def _encode(self, x: Any, scan: Scan) -> Any:
         """Return an operand as the kernels read it."""
@@ -300,7 +400,7 @@ class _Product:
 
         With ``of_entries`` the witness is the position of an entry of a sparse A, in place of k.
         """
-        demand_memory(prod(shape) * self.plan.dtype.itemsize, f"a dense product {shape}", "make both operands sparse")
+        self._demand_dense(shape)
         left, right = self._encode(A, self.scans[0]), self._encode(B, self.scans[1])
         rows, columns = (1 if x.ndim == 1 else x.shape[axis] for x, axis in ((A, -2), (B, -1)))
         batch = shape[: len(shape) - (A.ndim > 1) - (B.ndim > 1)]
@@ -322,6 +422,20 @@ class _Product:
             self._record("product of mixed operands", pair[0], pair[1], C)
         result = self._decode(C, witness).reshape(shape)
         return result, None if witness is None else witness.reshape(shape)
+
+    def _demand_dense(self, shape: tuple[int, ...]) -> None:
+        demand_memory(prod(shape) * self.plan.dtype.itemsize, f"a dense product {shape}", "make both operands sparse")
+
+    def unread(self, A: CompressedRows, B: Array, bounds: tuple[Any, Any] | None) -> Array | None:
+        """Return the product of a sparse matrix and an array that nobody has validated, or None if one is invalid."""
+        shape = (A.starts.size - 1, *B.shape[1:])
+        self._demand_dense(shape)
+        right = np.ascontiguousarray(B).reshape(B.shape[0], -1)
+        C = np.empty((shape[0], right.shape[1]), self.dtype)
+        if not self.kernels.multiply_unvalidated(self.plan, C, A, right, bounds):
+            return None
+        self._record("product of mixed operands", A, right, C)
+        return C.reshape(shape)
 
     def vector(self, A: Any, B: Any, mask: Array) -> tuple[Array, Array | None]:
         """Return the product of a matrix and a vector, which is the zero where ``mask`` is False, and its witness."""

@@ -469,6 +469,18 @@ class CpuBackend(
 
         sparse_loops.multiply_mixed(plan, C, A, B, witness, of_entries)
 
+    def scan_rows(self, plan: KernelPlan, A: CompressedRows, bounds: tuple[Any, Any] | None) -> tuple[bool, bool]:
+        from semiring.kernels.cpu import sparse_loops
+
+        return sparse_loops.scan_rows(plan, A, bounds)
+
+    def multiply_unvalidated(
+        self, plan: KernelPlan, C: Array, A: CompressedRows, B: Array, bounds: tuple[Any, Any] | None
+    ) -> bool:
+        from semiring.kernels.cpu import sparse_loops
+
+        return sparse_loops.multiply_unvalidated(plan, C, A, B, bounds)
+
     def add_dependencies(
         self, plan: KernelPlan, graph: Any, sources: Array, has_endpoints: bool, vertex_sums: Array, edge_sums: Array
     ) -> None:

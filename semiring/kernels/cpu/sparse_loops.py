@@ -30,6 +30,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import contextmanager
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import numpy as np
@@ -39,7 +41,8 @@ from semiring.kernels.contract import Array, CompressedRows, KernelPlan
 from semiring.kernels.cpu.codegen.jit import inner, kernel
 from semiring.kernels.cpu.codegen.memory_intrinsics import count_bits, prefetch_element, trailing_zeros
 from semiring.kernels.cpu.codegen.numba_internals import INLINED
-from semiring.kernels.cpu.codegen.scalars import ScalarSemiring, accumulate, better, times
+from semiring.kernels.cpu.codegen.scalars import accumulate, better, scalars_of, times
+from semiring.kernels.cpu.sparse_scans import INVALID, NEGATIVE, VALID, scan_part, scan_values, split_entries
 from semiring.kernels.cpu.thread_pool import run_tasks
 from semiring.progress import portion
 
@@ -55,6 +58,7 @@ _SCREENED = 64  # entries of a row of B that is screened: 0.24 s instead of 0.41
 _BLOCK = 1024  # entries that are screened at a time
 _LIST = 8  # entries of the longest row of a pattern that is searched
 _LONG = 32  # how many times as long a row of B is as a row of a mask whose columns are searched in it
+_SCANNED = 4  # entries that are scanned in the time of a pair
 _ACCUMULATORS = ("list", "bitmap", "hash")
 
 _inlined = njit(**INLINED)
@@ -445,17 +449,22 @@ def _sample_rows(sr, zero, A, B, mask, values, reached, witness, found, counts, 
 
 
 @kernel
+def _sparse_by_vector(sr, zero, A, x, y, first, last):
+    """Compute the entries first … last - 1 of y ← A ⊗ x."""
+    starts, columns, values = A
+    one = np.uint64(1)
+    for i in range(np.uint64(first), np.uint64(last)):
+        total = zero
+        for p in range(np.uint64(starts[i]), np.uint64(starts[i + one])):
+            total = accumulate(sr, total, values[p], x[np.uint64(columns[p])])
+        y[i] = total
+
+
+@kernel
 def _sparse_by_dense(sr, zero, A, B, C, witness, of_entries, first, last):
     """Compute the rows first … last - 1 of A ⊗ B for a dense B."""
     starts, columns, a_values = A
     n = C.shape[1]
-    if n == 1 and witness is None:
-        for i in range(first, last):
-            total = zero
-            for p in range(starts[i], starts[i + 1]):
-                total = accumulate(sr, total, a_values[p], B[columns[p], 0])
-            C[i, 0] = total
-        return
     for i in range(first, last):
         c, witness_row = C[i], None if witness is None else witness[i]
         c[:] = zero
@@ -521,10 +530,15 @@ def _bound_work(A: CompressedRows, B: CompressedRows, threads: int) -> Array:
     return bounds
 
 
+def _task_size(pairs: int, threads: int) -> int:
+    """Return the pairs of each task of a call."""
+    return min(_MAX_TASK, max(_MIN_TASK, pairs // (threads * _TASKS_PER_THREAD)))
+
+
 def _split_rows(work: Array, threads: int) -> list[tuple[int, int]]:
     """Return ranges of rows of about equal work, from the sums of the work of all rows."""
     total = int(work[-1])
-    size = min(_MAX_TASK, max(_MIN_TASK, total // (threads * _TASKS_PER_THREAD)))
+    size = _task_size(total, threads)
     ends = np.unique(np.searchsorted(work, np.arange(size, total + size, size)).clip(max=work.size - 1))
     ends = ends[ends > 0]
     return [(int(a), int(b)) for a, b in zip([0, *ends], ends, strict=False)]
@@ -642,7 +656,7 @@ def _multiply_at(
 
     ``make_row`` receives the length of the longest row of a task, and returns the arrays of a row.
     """
-    sr, workspaces, numbers = ScalarSemiring(plan), _Workspaces(pattern.width), []
+    sr, workspaces, numbers = scalars_of(plan), _Workspaces(pattern.width), []
     lengths = np.diff(pattern.starts)
 
     def multiply(first: int, last: int) -> None:
@@ -673,19 +687,73 @@ def multiply_mixed(
     of_entries: bool = False,
 ) -> None:
     """Compute `SparseKernels.multiply_mixed` of the contract."""
-    sr = ScalarSemiring(plan)
     if isinstance(A, CompressedRows):
         work = A.starts * C.shape[1] + np.arange(A.starts.size)
-
-        def multiply(first: int, last: int) -> None:
-            _sparse_by_dense(sr, plan.zero, A[:3], B, C, witness, of_entries, first, last)
-
     else:
         assert isinstance(B, CompressedRows)
         work = np.arange(C.shape[0] + 1) * (B.columns.size + C.shape[1])
-
-        def multiply(first: int, last: int) -> None:
-            _dense_by_sparse(sr, plan.zero, A, B[:3], C, witness, first, last)
-
     if C.size:
+        multiply = _mixed_rows(plan, C, A, B, witness, of_entries)
         run_tasks(multiply, _split_rows(work, plan.threads), plan.threads, reports=True)
+
+
+def _mixed_rows(
+    plan: KernelPlan,
+    C: Array,
+    A: CompressedRows | Array,
+    B: CompressedRows | Array,
+    witness: Array | None,
+    of_entries: bool,
+) -> Callable[[int, int], None]:
+    """Return the function that computes a range of the rows of `multiply_mixed`."""
+    sr = scalars_of(plan)
+    if isinstance(A, CompressedRows) and C.shape[1] == 1 and witness is None:
+        x, y = B.reshape(-1), C.reshape(-1)  # type: ignore[union-attr]  # B is dense
+        return lambda first, last: _sparse_by_vector(sr, plan.zero, A[:3], x, y, first, last)
+    if isinstance(A, CompressedRows):
+        return lambda first, last: _sparse_by_dense(sr, plan.zero, A[:3], B, C, witness, of_entries, first, last)
+    return lambda first, last: _dense_by_sparse(sr, plan.zero, A, B[:3], C, witness, first, last)
+
+
+# ----------------------------------------------------------------------------- operands that nobody has validated
+
+
+def scan_rows(plan: KernelPlan, A: CompressedRows, bounds: tuple[Any, Any] | None) -> tuple[bool, bool]:
+    """Compute `SparseKernels.scan_rows` of the contract."""
+    results = [VALID if A.starts[0] == 0 else INVALID]
+
+    def scan(first: int, last: int) -> None:
+        results.append(scan_part(A, bounds, first, last))
+
+    run_tasks(scan, split_entries(A, _SCANNED * _task_size(A.columns.size // _SCANNED, plan.threads)), plan.threads)
+    bits = reduce(or_, results)
+    return not bits & INVALID, not bits & NEGATIVE
+
+
+def multiply_unvalidated(
+    plan: KernelPlan, C: Array, A: CompressedRows, B: Array, bounds: tuple[Any, Any] | None
+) -> bool:
+    """Compute `SparseKernels.multiply_unvalidated` of the contract: a task validates its rows, and multiplies them."""
+    entries, n = B.reshape(-1), C.shape[1]
+    multiply = _mixed_rows(plan, C, A, B, None, False)
+    faults = [] if A.starts[0] == 0 else [INVALID]  # threads append, which is atomic
+
+    def run(first: int, last: int, is_dense: bool) -> None:
+        if faults:
+            return
+        if is_dense:
+            assert bounds is not None
+            bits = scan_values(entries, bounds, first, last)
+        else:
+            bits = scan_part(A, bounds, first, last)
+        if bits & INVALID:
+            faults.append(bits)
+        elif not is_dense:
+            multiply(first, last)
+
+    tasks = [(*rows, False) for rows in split_entries(A, _task_size(A.columns.size * n, plan.threads) // n + 1)]
+    if bounds is not None:
+        size = _SCANNED * _task_size(entries.size // _SCANNED, plan.threads)
+        tasks += [(first, min(entries.size, first + size), True) for first in range(0, entries.size, size)]
+    run_tasks(run, tasks, plan.threads, reports=True)
+    return not faults

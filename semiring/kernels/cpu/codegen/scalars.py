@@ -81,6 +81,13 @@ def _as_value(truth: Expression | None) -> str | None:
     return Expression("where", (truth, Expression("const", (), 1), Expression("const", (), 0))).text
 
 
+def scalars_of(plan: KernelPlan) -> ScalarSemiring:
+    """Return the semiring of a plan, made once: making it takes longer than a product of small sparse matrices."""
+    result: ScalarSemiring = plan.memo.setdefault("scalar semiring", None) or ScalarSemiring(plan)
+    plan.memo["scalar semiring"] = result
+    return result
+
+
 def scalars_for(plan: KernelPlan) -> tuple[ScalarSemiring, ScalarSemiring]:
     """Return the semiring of a plan, and the semiring in which paths are added up: in float64 for floats."""
     if "scalars" not in plan.memo:
