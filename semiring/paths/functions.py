@@ -242,7 +242,7 @@ def best_paths(
             f"the ⊕ of {algebra.name} adds paths instead of selecting one, so there are no best paths: use closure"
         )
     if not is_one_of(on_cycle, ("raise",)):
-        from semiring.paths.unbounded import check_on_cycle
+        from semiring.sparse.improving_cycles import check_on_cycle
 
         check_on_cycle(on_cycle, algebra)
     reading = Reading(weight, directed, columns)

@@ -385,7 +385,7 @@ class Paths:
         NoPathError
             If there is no path.
         NegativeCycleError
-            With ``on_cycle="unbounded"``, if walks improve without end.
+            With ``on_cycle="unbounded"``, if walks improve without end, also from a vertex to itself.
         VertexError
             If one of the ends is not a vertex.
         AlgebraError
@@ -402,6 +402,8 @@ class Paths:
         """
         self._refuse_stack("path")
         i, j = self.index(source), self.index(target)
+        if i == j and self._is_unbounded((i, j)):
+            raise self._unbounded_error(i, j)
         vertices = self._follow_edges(i, j)
         if vertices is None:
             vertices = self._trace(self._find_tree(i), i, j) if self._is_reflexive or i != j else self._find_cycle(i)
@@ -418,10 +420,26 @@ class Paths:
 
     def _no_path(self, i: int, j: int, place: tuple[int, int] | None = None, where: str = "") -> SemiringError:
         """Return the error for a pair without a path. ``place``: of its weight in the matrix, if it is not (i, j)."""
-        value = to_host_array(self._distances[(i, j) if place is None else place])[()]
-        is_bounded = self.semiring.tropical is None or value.dtype.kind != "f"
-        if is_bounded or value != -self.semiring.zero_for(value.dtype):
-            return NoPathError(f"no path{where} leads from {self.name(i)} to {self.name(j)}")
+        if self._is_unbounded((i, j) if place is None else place):
+            return self._unbounded_error(i, j)
+        return NoPathError(f"no path{where} leads from {self.name(i)} to {self.name(j)}")
+
+    def _is_unbounded(self, place: tuple[int, int]) -> bool:
+        """Return whether the walks of the pair of an entry improve without end."""
+        marks = self._mark_unbounded(np.array([to_host_array(self._distances[place])]))
+        return marks is not None and bool(marks[0])
+
+    def _mark_unbounded(self, distances: Any) -> Any | None:
+        """Return a mask of the distances of walks that improve without end, or None if there can be none."""
+        if self.semiring.tropical is None or is_sparse(distances):
+            return None
+        if not isinstance(distances.dtype, np.dtype):  # a tensor
+            distances = to_host_array(distances)
+        if not is_floating(distances.dtype):
+            return None
+        return distances == -self.semiring.zero_for(distances.dtype)
+
+    def _unbounded_error(self, i: int, j: int) -> NegativeCycleError:
         kind = "longest" if self.semiring.tropical == "max" else "shortest"
         return NegativeCycleError(
             f"walks from {self.name(i)} to {self.name(j)} improve without end over a cycle, so there is no {kind} path"
@@ -490,7 +508,7 @@ class Paths:
         self._refuse_stack("paths_from")
         i = self.index(source)
         tree = self._find_tree(i)
-        ends = range(len(self))
+        ends = [j for j in range(len(self)) if j != i or not self._is_unbounded((i, i))]
         walks = ((j, self._trace(tree, i, j) if self._is_reflexive or i != j else self._find_cycle(i)) for j in ends)
         return {self.name(j): [self.name(v) for v in vertices] for j, vertices in walks if vertices is not None}
 
@@ -550,6 +568,10 @@ class Paths:
             )
         trees = self._all_trees(sources)
         vertices, lengths = list_vertices(trees, sources, targets, length)
+        marks = self._mark_unbounded(self._distances)
+        if marks is not None and bool(marks.any()):
+            marks = array_namespace(lengths).asarray(marks)
+            vertices[marks], lengths[marks] = -1, 0
         back = result_converter(self.matrix if self.predecessors is None else self.predecessors)
         return back(vertices), back(lengths)
 
@@ -629,6 +651,9 @@ class Paths:
         if is_device_array(weights):
             return self._search_tree_on_device(plan, weights, source)
         distances = self._distances[source].copy()
+        marks = self._mark_unbounded(distances)
+        if marks is not None:  # walks that improve without end are no paths
+            distances[marks] = plan.zero
         distances[source] = plan.one
         tolerance = tolerance_for(plan, self._distances)
         tree = nearest_tree(plan, weights, distances, source, tolerance)
@@ -836,12 +861,20 @@ class Paths:
 
     def _refuse_any_unbounded(self) -> None:
         """Raise `NegativeCycleError` if walks between any two vertices improve without end."""
-        values = self._distances
-        if self.semiring.tropical is not None and values.dtype.kind == "f":
-            unbounded = values == -self.semiring.zero_for(values.dtype)
-            if bool(unbounded.any()):
-                i, j = np.argwhere(to_host_array(unbounded))[0].tolist()
-                self._refuse_unbounded((i, j), (i, j))
+        marks = self._mark_unbounded(self._distances)
+        if marks is not None and bool(marks.any()):
+            i, j = np.argwhere(to_host_array(marks))[0].tolist()
+            raise self._unbounded_error(*self._numbers_of(i, j))
+
+    def _numbers_of(self, row: int, column: int) -> tuple[int, int]:
+        """Return the numbers of the vertices of an entry."""
+        return row, column
+
+    def _refuse_unbounded_ends(self, i: int | None, j: int | None, distances: Array) -> None:
+        """Raise `NegativeCycleError` if walks from vertex i, or to vertex j, improve without end."""
+        marks = self._mark_unbounded(distances)
+        for vertex in [] if marks is None else np.flatnonzero(marks)[:1].tolist():
+            raise self._unbounded_error(vertex if i is None else i, vertex if j is None else j)
 
     def _tight(self, i: int | None, j: int | None, rtol: float | None) -> tuple[Any, float]:
         """Return the tight edges between two vertices, or from or to one, and the tolerance; None without a path."""
@@ -852,12 +885,16 @@ class Paths:
         after = None if i is None else self._distances_from(i)
         before = None if j is None else self._distances_to(j)
         best: Any = None
+        alone = after if before is None else before if after is None else None
+        if alone is not None:
+            self._refuse_unbounded_ends(i, j, alone)
         if after is not None and before is not None:
             assert j is not None
             best = after[j]
             if i == j or best == self.semiring.zero_for(after.dtype):
                 return None, tolerance
         elif after is before is None:
+            self._refuse_any_unbounded()
             weights, distances = (
                 in_wide_floats(to_host_array(each)) for each in (self._plan_and_weights[1], self._distances)
             )
@@ -947,7 +984,6 @@ class Paths:
             stack = self._distances.shape[:-2]
             parts = [self[index].counts(kind, rtol) for index in np.ndindex(stack)]
             return np.array(parts, kind).reshape(self._distances.shape)
-        self._refuse_any_unbounded()
         edges, tolerance = self._tight(None, None, rtol)
         rows = in_wide_floats(np.array(to_host_array(self._distances)))
         np.fill_diagonal(rows, self.semiring.one_for(rows.dtype))
@@ -1031,10 +1067,8 @@ class Paths:
 
         self._refuse_stack("tight_edges")
         i, j = (None if end is None else self.index(end) for end in (source, target))
-        if i is None or j is None:
-            self._refuse_any_unbounded()
-        else:
-            self._refuse_unbounded((i, j), (i, j))
+        if i is not None and j is not None:
+            self._tie_ends(source, target)
         edges, _ = self._tight(i, j, rtol)
         n = self.count_of_vertices
         if edges is None:
@@ -1299,7 +1333,8 @@ class Paths:
             raise ValueError("the path from a vertex to itself has no edge: name two vertices")
         _, path = next(problem.simple_paths(), (None, []))
         if not path:
-            raise self._no_path(problem.source, problem.target)
+            ends = self.name(problem.source), self.name(problem.target)
+            raise NoPathError(f"no path leads from {ends[0]} to {ends[1]}")
         (u, v), value = problem.most_vital(path)
         return (self.name(u), self.name(v)), np.float64(value) if value == problem.zero else problem.dtype.type(value)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,18 @@ from semiring.algebra import Semiring
 from semiring.arrays.folds import farthest_entries
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.parts import to_host_array
+from semiring.arrays.scans import Scan
 from semiring.arrays.vertices import Vertices
 from semiring.closures.explain import Explanation
-from semiring.errors import AlgebraError, DeviceError, MissingExtraError, ShapeError, VertexError
+from semiring.errors import (
+    AlgebraError,
+    DeviceError,
+    DivergenceError,
+    IntegerOverflowError,
+    MissingExtraError,
+    ShapeError,
+    VertexError,
+)
 from semiring.io.network import Network
 from semiring.paths.result import Paths
 
@@ -27,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["SearchResult", "SomePaths"]
 
 Array = NDArray[Any]
+_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True, eq=False)
@@ -307,7 +317,8 @@ class SomePaths(Paths):
 
     def _find_simple_path(self, row: int, i: int, j: int) -> list[int]:
         if self.predecessors is not None:
-            return self._trace(self.predecessors[row], i, j) or []
+            is_open = i == j and j in self._columns and self._is_unbounded((row, self._columns[j]))
+            return [] if is_open else self._trace(self.predecessors[row], i, j) or []
         if self._is_sparse and j in self._columns:
             begin, end = self.matrix.indptr[row : row + 2]
             if self._columns[j] not in self.matrix.indices[begin:end]:
@@ -364,10 +375,9 @@ class SomePaths(Paths):
 
     def _hide_unbounded(self, table: Any, none: Any) -> Any:
         """Write ``none`` to the entries of pairs whose walks improve without end."""
-        if self.semiring.tropical is not None and self.matrix.dtype.kind == "f":
-            is_unbounded = self.matrix == -self.semiring.zero_for(self.matrix.dtype)
-            if bool(is_unbounded.any()):
-                table[is_unbounded] = none
+        marks = self._mark_unbounded(self.matrix)
+        if marks is not None and bool(marks.any()):
+            table[marks] = none
         return table
 
     def counts(self, dtype: Any = "int64", rtol: float | None = None) -> Any:
@@ -382,19 +392,61 @@ class SomePaths(Paths):
         if self._answer.all_paths is not None:
             counts = self._answer.all_paths.counts(kind, rtol)
             return counts[..., self.sources[:, np.newaxis], self.targets]
-        blocks = list(self._edge_blocks())
-        edges = TightEdges(self.count_of_vertices, *(np.concatenate(arrays) for arrays in zip(*blocks, strict=True)))
-        edges = edges.select(edges.tails != edges.heads)
-        rows = [self._distances_from(int(source)) for source in self.sources]
-        table = np.array(rows, edges.weights.dtype).reshape(self.sources.size, self.count_of_vertices)
+        self._refuse_any_unbounded()
         tolerance = self._default_rtol() if rtol is None else float(rtol)
-        counts = count_rows(self, self.semiring, table, np.asarray(self.sources), edges, kind, tolerance)
-        return counts[:, self.targets]
+
+        def find(own: SomePaths) -> Array:
+            blocks = list(own._edge_blocks())
+            edges = TightEdges(own.count_of_vertices, *(np.concatenate(arrays) for arrays in zip(*blocks, strict=True)))
+            edges = edges.select(edges.tails != edges.heads)
+            rows = [own._distances_from(int(source)) for source in own.sources]
+            table = np.array(rows, edges.weights.dtype).reshape(own.sources.size, own.count_of_vertices)
+            counts: Array = count_rows(own, own.semiring, table, np.asarray(own.sources), edges, kind, tolerance)
+            return counts[:, own.targets]
+
+        try:
+            return self._ignore_other_cycles(self.sources, self.targets, find)
+        except DivergenceError:
+            if self._answer.targets is None:
+                raise
+        # A cycle of weight 1̄ lies on best walks to a vertex that is no target, unless the count of a pair finds one.
+        ends = [[self.name(end) for end in some.tolist()] for some in (self.sources, self.targets)]
+        pairs = [[self.count(source, target, rtol=tolerance) for target in ends[1]] for source in ends[0]]
+        try:
+            return np.array(pairs, kind).reshape(self.matrix.shape)
+        except OverflowError:
+            raise IntegerOverflowError(
+                "a pair has more than 2⁶³ best paths: pass dtype='float64', or call count, which has no bound"
+            ) from None
+
+    def _ignore_other_cycles(self, sources: Array, targets: Array, find: Callable[[SomePaths], _Found]) -> _Found:
+        """Return ``find(self)``. If a cycle prevents it, drop the edges on no walk from a source to a target."""
+        from semiring.sparse.edge_inputs import SparseEntries, relevant_edges
+
+        try:
+            return find(self)
+        except DivergenceError:
+            edges, weights = self._answer.edges, self._answer.weights
+            if edges is None or weights is None:
+                raise
+            relevant = relevant_edges(SparseEntries(edges, weights, None, Scan(has_zero=False)), sources, targets)
+            if relevant is None:
+                raise
+        answer = replace(self._answer, edges=relevant.pattern, weights=relevant.values)
+        return find(SomePaths(answer, self.semiring, self._vertex_index))
 
     def _tight(self, i: int | None, j: int | None, rtol: float | None) -> tuple[Any, float]:
         if i is j is None:
             raise self._missing_paths_error("the edges that are best paths need the paths between all pairs")
-        return super()._tight(i, j, rtol)
+        if i is None or j is None:
+            return super()._tight(i, j, rtol)
+        ends = np.array([i]), np.array([j])
+        return self._ignore_other_cycles(*ends, lambda own: Paths._tight(own, i, j, rtol))
+
+    def _in_order(self, source: Any, target: Any) -> Any:
+        ends = self._tie_ends(source, target)
+        i, j = (np.array([end]) for end in ends)
+        return self._ignore_other_cycles(i, j, lambda own: Paths._in_order(own, source, target))
 
     def _tie_ends(self, source: Any, target: Any) -> tuple[int, int]:
         row, column = self._find_entry(source, target)
@@ -404,8 +456,8 @@ class SomePaths(Paths):
             self._refuse_unbounded(ends, (row, column))
         return ends
 
-    def _refuse_any_unbounded(self) -> None:
-        """Do nothing, because these paths have no edges that are best paths of all pairs."""
+    def _numbers_of(self, row: int, column: int) -> tuple[int, int]:
+        return int(self.sources[row]), int(self.targets[column])
 
     def _edge_blocks(self) -> Any:
         from semiring.paths.ties import in_wide_floats

@@ -120,15 +120,47 @@ def test_least_solutions_ignore_cycles_that_do_not_reach_the_right_side(name):
     np.testing.assert_array_equal(turned, expected)
 
 
-def test_ties_and_ranked_paths_refuse_pairs_that_improve_without_end():
-    A = np.full((4, 4), np.inf)
-    for i, j, w in ((0, 1, 1), (1, 2, -3), (2, 1, 1), (1, 3, 1), (0, 3, 5)):
-        A[i, j] = w
-    found = sr.shortest_paths(A, on_cycle="unbounded")
-    for call in (found.count, found.all_paths, found.tight_edges, found.k_shortest, found.most_vital_edge):
-        with pytest.raises(NegativeCycleError, match="from 0 to 3 improve without end"):
-            call(0, 3)
-    for call in (found.counts, found.tight_edges):
-        with pytest.raises(NegativeCycleError, match="improve without end"):
-            call()
-    assert found.count(3, 3) == 1
+@pytest.mark.parametrize("on_cycle", ["raise", "unbounded"])
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_ties_and_ranked_paths_ignore_cycles_of_other_pairs(is_sparse, on_cycle, rng):
+    """Pairs whose walks meet no cycle have the ties of the edges between them, and other pairs are refused."""
+    for A, D in cases(rng, 12):
+        if (np.rint(A) != A).any():  # ties of rounded sums depend on the search
+            continue
+        edges = np.isfinite(A)
+        X = scipy.sparse.csr_array((A[edges], np.nonzero(edges)), shape=A.shape) if is_sparse else A
+        for i, j in product(range(len(A)), repeat=2):
+            ends = {"sources": [i], "targets": [j]} if (i + j) % 2 else {"sources": [i]}
+            if on_cycle == "raise" and np.isneginf(D[i, j] if (i + j) % 2 else D[i]).any():
+                continue
+            several = [sr.shortest_paths(X, on_cycle=on_cycle, **ends)]
+            if on_cycle == "unbounded":
+                several += [sr.shortest_paths(X, on_cycle=on_cycle, predecessors=has) for has in (True, False)]
+            between = edges & (D[i] < inf)[:, None] & (D[i] < inf) & (D[:, j] < inf)[:, None] & (D[:, j] < inf)
+            for P in several:
+                asked = (P.count, P.all_paths, P.tight_edges, P.k_shortest, P.most_vital_edge, P.path)
+                if np.isneginf(D[i, j]):
+                    for call in asked:
+                        with pytest.raises(NegativeCycleError, match=f"from {i} to {j} improve without end"):
+                            call(i, j)
+                    with pytest.raises(NegativeCycleError, match="improve without end"):
+                        P.counts()
+                    continue
+                alone = sr.shortest_paths(np.where(between, A, inf))
+                if D[i, j] < inf:
+                    assert P.path(i, j) in [path for _, path in alone.k_shortest(i, j)]
+                for name in ("all_paths", "k_shortest"):
+                    assert list(getattr(P, name)(i, j)) == list(getattr(alone, name)(i, j))
+                assert (P.tight_edges(i, j) != alone.tight_edges(i, j)).nnz == 0
+                assert outcome(P.count, i, j) == outcome(alone.count, i, j)
+                assert outcome(P.most_vital_edge, i, j) == outcome(alone.most_vital_edge, i, j)
+                if len(P.matrix.ravel()) == 1:
+                    assert outcome(P.counts) == outcome(alone.count, i, j)
+
+
+def outcome(function, *args):
+    """Return the result, or the type of the error."""
+    try:
+        return function(*args)
+    except (sr.DivergenceError, sr.NoPathError, ValueError) as error:
+        return type(error)
