@@ -24,6 +24,7 @@ __all__ = [
     "portion",
     "report_part",
     "report_progress",
+    "wait_to_end",
 ]
 
 #: A function that is called as ``progress(done, total)``. ``done`` never falls, and equals ``total`` at the end.
@@ -92,6 +93,23 @@ def in_parts(items: Sequence[T]) -> Iterator[T]:
     for number, item in enumerate(items):
         with portion(number, number + 1, len(items)):
             yield item
+
+
+def wait_to_end(wait: Callable[[], object]) -> None:
+    """Call a function that waits for threads, until it returns. Ctrl-C does not end the wait, and is raised after it.
+
+    The threads write to arrays and files that the caller may free or close.
+    """
+    interruption: BaseException | None = None
+    while True:
+        try:
+            wait()
+        except BaseException as error:
+            interruption = error
+        else:
+            break
+    if interruption is not None:
+        raise interruption
 
 
 @contextmanager

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol
 
@@ -25,6 +25,7 @@ from semiring.distributed.grid import Grid
 from semiring.errors import DivergenceError, SemiringError
 from semiring.kernels.engine import Engine
 from semiring.namespaces import Array
+from semiring.progress import wait_to_end
 
 __all__ = [
     "COMMUNICATION",
@@ -357,14 +358,17 @@ def run_ranks(size: int, task: Callable[[ThreadRanks], Any], pool: ThreadPoolExe
             errors.append(error)
             ranks.stop(error)
 
-    with nullcontext(pool) if pool is not None else ThreadPoolExecutor(size, "rank") as threads:
-        running = [threads.submit(run, rank) for rank in range(size)]
-        try:
-            wait(running)
-        except BaseException as error:  # an interrupt arrives in this thread: all ranks end before it is raised
-            ThreadRanks(first, 0).stop(error)
-            wait(running)
-            raise
+    threads, running = pool or ThreadPoolExecutor(size, "rank"), []
+    try:
+        running.extend(threads.submit(run, rank) for rank in range(size))
+        wait(running)
+    except BaseException as error:  # an interrupt arrives in this thread: all ranks end before it is raised
+        ThreadRanks(first, 0).stop(error)
+        wait_to_end(partial(wait, running))
+        raise
+    finally:
+        if pool is None:
+            wait_to_end(threads.shutdown)
     if errors:
         raise next((error for error in errors if not isinstance(error, StoppedError)), errors[0])
     return results

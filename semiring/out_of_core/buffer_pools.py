@@ -30,6 +30,7 @@ from semiring.arrays.device import load_cupy
 from semiring.kernels.contract import Mark
 from semiring.namespaces import Array
 from semiring.out_of_core.disk import Memory, RowStore
+from semiring.progress import wait_to_end
 
 __all__ = ["BufferPool", "DeviceBufferPool", "HostBufferPool"]
 
@@ -148,11 +149,13 @@ class DeviceBufferPool:
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self._threads.shutdown()
         with self._contexts:  # its exit frees the memory that these streams use
-            for stages in itertools.chain(*self._copiers.values()):
-                stages.stream.synchronize()
-            self._main_stream.synchronize()
+            try:
+                wait_to_end(self._threads.shutdown)
+            finally:
+                for stages in itertools.chain(*self._copiers.values()):
+                    stages.stream.synchronize()
+                self._main_stream.synchronize()
 
     def memory(self, rows: int) -> RowBuffer:
         return _DeviceRows(self._cupy.empty((rows, self._n), self._dtype))

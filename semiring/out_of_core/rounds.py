@@ -45,6 +45,7 @@ from semiring.out_of_core.disk import RowStore
 from semiring.out_of_core.journal import ChecksummedRows, ResumePoint
 from semiring.out_of_core.last_round import LastRound
 from semiring.out_of_core.strip_layout import BUFFERS, StripLayout
+from semiring.progress import wait_to_end
 
 __all__ = ["NoStarError", "Progress", "RowTransform", "StripClosure", "WriteListener"]
 
@@ -196,8 +197,10 @@ class StripClosure:
     def _end(self) -> None:
         """Shut down the threads, and cancel their pending tasks."""
         self._error = self._error or CancelledError()
-        for thread in (self._reader, self._writer):
-            thread.shutdown(wait=True, cancel_futures=True)
+        try:
+            wait_to_end(partial(self._reader.shutdown, cancel_futures=True))
+        finally:
+            wait_to_end(partial(self._writer.shutdown, cancel_futures=True))
 
     def _submit_to_writer(self, task: Callable[[], None]) -> Future[None]:
         """Submit a task to the writer thread, which skips it if an earlier task has failed."""

@@ -6,18 +6,23 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import scipy.sparse
+from strips import least_memory, make_small
 
 import semiring as sr
+from semiring.distributed import transports
 from semiring.kernels.cpu import bit_matrices
 from semiring.kernels.cpu import kernels as cpu_kernels
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.thread_pool import TASK_SECONDS, _Ranges
 from semiring.kernels.engine import make_plan
+from semiring.out_of_core.disk import File
 
 _HELD = """
 import numpy as np, scipy.sparse
@@ -101,6 +106,56 @@ def test_every_long_call_answers_an_interrupt():
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGINT, handler)
+
+
+def _close_file(patch, folder, running):
+    """Ctrl-C in the callback, and at each shutdown of a thread that reads or writes."""
+    source = folder / "A.npy"
+    np.save(source, np.random.default_rng(0).random((300, 300)))
+    write = File.write
+
+    def write_slowly(*arguments):
+        running.append(1)
+        time.sleep(0.02)
+        write(*arguments)
+        running.pop()
+
+    make_small(patch)
+    memory = least_memory(source)
+    patch.setattr(File, "write", write_slowly)
+    sr.closure(str(source), out=str(folder / "D.npy"), memory=2 * memory, progress=_interrupt)
+
+
+def _run_ranks(patch, folder, running):
+    """Ctrl-C at each wait for the ranks."""
+
+    def work(ranks):
+        running.append(1)
+        time.sleep(0.02)
+        running.pop()
+
+    transports.run_ranks(2, work)
+
+
+def _interrupt(*_, **__):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("call", [_close_file, _run_ranks])
+def test_every_further_interrupt_waits_for_threads_that_write(call, monkeypatch, tmp_path):
+    """What runs when the call raises would write to a file that is closed, or to memory that is freed."""
+    running, presses = [], 3 * [_interrupt]
+
+    def interrupt_first(function):
+        return lambda *arguments, **options: (presses or [function]).pop()(*arguments, **options)
+
+    monkeypatch.setattr(transports, "wait", interrupt_first(transports.wait))
+    monkeypatch.setattr(ThreadPoolExecutor, "shutdown", interrupt_first(ThreadPoolExecutor.shutdown))
+    with pytest.raises(KeyboardInterrupt):
+        call(monkeypatch, tmp_path, running)
+    assert not running
+    assert not presses
+    assert not [each for each in threading.enumerate() if each.name.startswith(("reader", "writer", "rank"))]
 
 
 @pytest.mark.parametrize("threads", [1, 2])
