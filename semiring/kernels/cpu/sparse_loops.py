@@ -8,7 +8,8 @@ mask. It finds the place of a column in a row of the pattern by one of these acc
   take 0.2 bytes a column, a fifth of a cache line for 64 columns, where a dense vector of values takes eight lines.
   Bits are read in order, so rows are sorted without a sort.
 * ``hash``, for short rows of wide matrices, whose bitmap would leave the cache: open addressing.
-* ``list``, for the shortest rows: a search in the sorted columns.
+* ``list``, for rows of a mask with up to eight columns, and short rows of wide matrices: each column of B is compared
+  with all eight at once, by vector instructions.
 
 The first pass joins the sorted rows of B by merges where the second one takes ``hash``. If a row of B is much longer
 than the row of a mask, the columns of the mask are searched in the row of B instead. The rows of B lie anywhere in
@@ -39,7 +40,12 @@ from numba import njit
 
 from semiring.kernels.contract import Array, CompressedRows, KernelPlan
 from semiring.kernels.cpu.codegen.jit import inner, kernel
-from semiring.kernels.cpu.codegen.memory_intrinsics import count_bits, prefetch_element, trailing_zeros
+from semiring.kernels.cpu.codegen.memory_intrinsics import (
+    count_bits,
+    match_eight,
+    prefetch_element,
+    trailing_zeros,
+)
 from semiring.kernels.cpu.codegen.numba_internals import INLINED
 from semiring.kernels.cpu.codegen.scalars import accumulate, better, scalars_of, times
 from semiring.kernels.cpu.sparse_scans import INVALID, NEGATIVE, VALID, scan_part, scan_values, split_entries
@@ -56,7 +62,7 @@ _UNEVEN = 4  # how many times as long the longest row of B may be as the mean if
 _AHEAD = 6  # entries of A by which rows of B are prefetched: 5.7 ms instead of 12 (n = 100,000, 8 a row, EPYC 9005)
 _SCREENED = 64  # entries of a row of B that is screened: 0.24 s instead of 0.41 (triangles of an R-MAT, scale 17)
 _BLOCK = 1024  # entries that are screened at a time
-_LIST = 8  # entries of the longest row of a pattern that is searched
+_LIST = 8  # entries of the longest row of a pattern that is compared: see `match_eight`
 _LONG = 32  # how many times as long a row of B is as a row of a mask whose columns are searched in it
 _SCANNED = 4  # entries that are scanned in the time of a pair
 _ACCUMULATORS = ("list", "bitmap", "hash")
@@ -341,6 +347,65 @@ def _append_reached(columns, begin, end, values, reached, witness, found, count)
     return count
 
 
+@_inlined
+def _match_block(numbers, first, last, wanted):
+    """Return a word whose bit l tells whether numbers[first + l] is ``wanted``, for at most eight numbers."""
+    if first + _LIST <= numbers.size:
+        return match_eight(numbers, first, wanted) & ((np.uint64(1) << np.uint64(last - first)) - np.uint64(1))
+    matches = np.uint64(0)
+    for place in range(first, last):
+        for number in wanted:
+            if numbers[place] == number:
+                matches |= np.uint64(1) << np.uint64(place - first)
+    return matches
+
+
+@inner
+def _compare_rows(sr, zero, A, B, pattern, values, reached, witness, found, counts, first, last, count, numbers):
+    """Compute rows from ``first`` on, up to the first row of the pattern that has more than eight columns.
+
+    The arguments are those of `_multiply_rows`. Return the last of these rows, and the number of entries found.
+    """
+    a_starts, a_columns, a_values = A
+    b_starts, b_columns, b_values = B
+    starts, columns, _ = pattern
+    one, wanted = np.uint64(1), np.empty(_LIST, b_columns.dtype)
+    for i in range(np.uint64(first), np.uint64(last)):
+        begin, end = np.uint64(starts[i]), np.uint64(starts[i + one])
+        size = end - begin
+        if size > _LIST:
+            return np.int64(i) - 1, count
+        if size == 0 or a_starts[i] == a_starts[i + one]:
+            continue
+        numbers[0] += 1
+        offset = begin if found is None else np.uint64(0)
+        for number in range(np.uint64(_LIST)):
+            wanted[number] = columns[min(begin + number, end - one)]
+        is_clear = False
+        for p in range(np.uint64(a_starts[i]), np.uint64(a_starts[i + one])):
+            _prefetch_row(a_columns, b_starts, b_columns, p)
+            k = np.uint64(a_columns[p])
+            block, q_end = b_starts[k], b_starts[k + one]
+            while block < q_end:
+                matches = _match_block(b_columns, block, min(q_end, block + _LIST), wanted)
+                if matches != 0 and not is_clear:
+                    is_clear = True
+                    _clear_row(zero, values, reached, witness, offset, size)
+                while matches != 0:
+                    entry = np.uint64(block + trailing_zeros(matches))
+                    matches &= matches - one
+                    place = offset
+                    while columns[place - offset + begin] != b_columns[entry]:
+                        place += one
+                    _add_term(sr, values, reached, witness, place, a_values[p], b_values[entry], k)
+                block += _LIST
+        if found is not None and is_clear:
+            before = count
+            count = _append_reached(columns, begin, end, values, reached, witness, found, count)
+            counts[i] = count - before
+    return np.int64(last) - 1, count
+
+
 @kernel
 def _multiply_rows(
     sr, zero, A, B, pattern, values, reached, witness, found, counts, first, last, workspace, table, numbers
@@ -357,15 +422,21 @@ def _multiply_rows(
     starts, columns, width = pattern
     words, _, ranks = workspace
     hits = np.empty(_BLOCK, np.uint64)
-    count = starts[first]
-    for i in range(first, last):
+    count, i = starts[first], first - 1
+    while i + 1 < last:
+        i += 1
         begin, end = starts[i], starts[i + 1]
         size = end - begin
         if size == 0 or a_starts[i] == a_starts[i + 1]:
             continue
         offset = begin if found is None else 0  # of the row in ``values``
+        kind = 1 if _needs_bitmap(size, width) else 2
+        if size <= _LIST and (found is not None or kind == 2):
+            i, count = _compare_rows(
+                sr, zero, A, B, pattern, values, reached, witness, found, counts, i, last, count, numbers
+            )
+            continue
         _clear_row(zero, values, reached, witness, offset, size)
-        kind = 1 if _needs_bitmap(size, width) else 0 if size <= _LIST else 2
         shift = 0
         if kind == 1:
             _fill_bitmap(columns, begin, end, words, ranks)
@@ -399,16 +470,6 @@ def _multiply_rows(
                         source = hits[hit]
                         target = np.uint64(offset + _rank(words, ranks, np.uint64(b_columns[source])))
                         _add_term(sr, values, reached, witness, target, a, b_values[source], k)
-            elif kind == 0:
-                place = begin
-                for entry in range(q, q_end):
-                    j = b_columns[entry]
-                    while place < end and columns[place] < j:
-                        place += 1
-                    if place == end:
-                        break
-                    if columns[place] == j:
-                        _add_term(sr, values, reached, witness, place - begin + offset, a, b_values[entry], k)
             else:
                 for entry in range(q, q_end):
                     j = b_columns[entry]

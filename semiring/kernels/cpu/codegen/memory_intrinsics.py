@@ -125,6 +125,31 @@ def count_bits(typing: Context, word: Any) -> Code:
 
 
 @intrinsic
+def match_eight(typing: Context, numbers: Any, place: Any, wanted: Any) -> Code:
+    """Return a word whose bit l tells whether numbers[place + l] is one of eight ``wanted`` numbers, l = 0 … 7.
+
+    Both are vectors of integers of one type. No place is checked.
+    """
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        lane, lanes = ir.IntType(numbers.dtype.bitwidth), ir.VectorType(ir.IntType(numbers.dtype.bitwidth), 8)
+        first, many = (
+            data_of(context, builder, kind, array) for kind, array in zip(signature.args[::2], args[::2], strict=True)
+        )
+        x = load(builder, lanes, builder.ptrtoint(builder.gep(first, [args[1]]), I64))
+        nothing, everywhere = ir.Constant(lanes, ir.Undefined), ir.Constant(ir.VectorType(I32, 8), [0] * 8)
+        found: Any = ir.Constant(ir.VectorType(ir.IntType(1), 8), [0] * 8)
+        for number in range(8):
+            one = load(builder, lane, builder.ptrtoint(builder.gep(many, [ir.Constant(I64, number)]), I64))
+            repeated = builder.insert_element(nothing, one, ir.Constant(I32, 0))
+            repeated = builder.shuffle_vector(repeated, nothing, everywhere)
+            found = builder.or_(found, builder.icmp_signed("==", x, repeated))
+        return builder.zext(builder.bitcast(found, I8), I64)
+
+    return types.uint64(numbers, types.intp, wanted), code
+
+
+@intrinsic
 def prefetch_element(typing: Context, array: Any, place: Any) -> Code:
     """Start to load the cache line of an element of a vector, which may lie outside the vector."""
 
