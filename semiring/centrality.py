@@ -8,25 +8,39 @@ exact.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from semiring.advice import quote
+from semiring.advice import option
 from semiring.algebra.catalogue import as_semiring, min_plus
-from semiring.algorithms.brandes import ShortestPathGraph, require_nonnegative, shortest_path_graph, sum_dependencies
+from semiring.algebra.expressions.tree import is_half
+from semiring.algorithms.brandes import (
+    ShortestPathGraph,
+    distances_on_device,
+    require_nonnegative,
+    shortest_path_graph,
+    sum_dependencies,
+)
 from semiring.algorithms.dijkstra import Searches
 from semiring.algorithms.schedule import dense_operations, search_operations
 from semiring.arguments import check_flags, is_one_of, require_flag
+from semiring.arrays.device import copy_to_device, device_numbers, free_device_memory, load_cupy
+from semiring.arrays.entries import check_entries
 from semiring.arrays.memory import demand_memory
+from semiring.arrays.operands import device_context, operands, result_converter
+from semiring.arrays.parts import to_host_array
+from semiring.arrays.tensors import is_sparse_tensor, stored_values
 from semiring.arrays.vertices import Vertices
-from semiring.arrays.zero_conventions import trust_zeros
+from semiring.arrays.zero_conventions import trust_zeros, warn_of_other_zeros_on_device
 from semiring.closures import closure
-from semiring.errors import AlgebraError, DeviceError
+from semiring.errors import AlgebraError, DeviceError, square_error
 from semiring.io.inputs import Reading, open_graph
 from semiring.io.network import semiring_of
 from semiring.kernels.engine import make_plan
+from semiring.namespaces import array_namespace, is_device_array, library_of
 from semiring.progress import Progress, in_parts, report_progress
 from semiring.sparse.edge_inputs import SparseEntries, edges_of
 from semiring.thread_counts import check_threads, get_threads
@@ -38,8 +52,29 @@ Array = NDArray[Any]
 _CLOSED_VERTICES = 8192  # up to which all distances are held at once: 512 MiB
 _ENTRIES = 1 << 22  # distances that are held at once in a larger graph
 _DENSE_GAIN = 4  # a closure must be predicted to take this part of the searches, because its edges are searched too
+_DEVICE_DENSE_GAIN = 256  # the pairs of a closure on a GPU that take the time of a search from a source along one edge
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 
+def _run_on_one_device(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Make a function run on the GPU of its graph, or on the one that ``device`` names."""
+
+    @wraps(function)
+    def call(*arguments: Parameters.args, **options: Parameters.kwargs) -> Result:
+        device = options.get("device")
+        if is_one_of(device, ("cpu",)):
+            device = None
+        if device_numbers(device):
+            raise DeviceError(f"{option('device', device)} is not supported: centrality runs on one GPU")
+        with device_context(tuple(map(_memory, arguments)), device):
+            return function(*arguments, **options)
+
+    return call
+
+
+@_run_on_one_device
 def betweenness(
     A: Any,
     *,
@@ -60,7 +95,7 @@ def betweenness(
     ----------
     A : array_like, shape (n, n)
         The lengths of the edges, at least 0, ∞ for no edge: a dense or sparse matrix, a frame, a graph, a `Network` or
-        the name of a file, in the memory of the host. Loops are on no shortest path.
+        the name of a file, or an array or a sparse matrix on a GPU. Loops are on no shortest path.
     normalized : bool, default True
         Divide by the number of pairs of vertices, so that the greatest possible value is 1. Otherwise a graph without
         directions counts each pair of ends once.
@@ -81,19 +116,21 @@ def betweenness(
         Warn of the "no edge" of another convention. The weights are validated in any case.
     threads : int, optional
         The number of threads, by default `semiring.get_threads()`.
-    device : None or "cpu", optional
-        Where the computation runs.
+    device : str, optional
+        "cpu", or the GPU that computes: "cuda", "cuda:1". The default is where A is.
 
     Returns
     -------
     array of float64, shape (n,), or dict
-        The values in the order of the vertices, or by their names if they have names. Without ``endpoints``, a single
-        source of a graph has the value NaN, because no path from another source was counted.
+        The values in the order of the vertices, or by their names if they have names; of the library of A if A is on a
+        GPU. Without ``endpoints``, a single source of a graph has the value NaN, because no path from another source
+        was counted.
 
     Raises
     ------
     DomainError
-        If a weight is below 0 or NaN, or a cycle has the weight 0, whose vertices the error names.
+        If a weight is below 0 or NaN, or a cycle has the weight 0, whose vertices the error names. On a GPU also if a
+        sum of floats absorbs a weight, as 1e20 + 1 does.
     AlgebraError
         If A is a `Network` of another semiring than min-plus.
     IntegerOverflowError
@@ -108,7 +145,9 @@ def betweenness(
     Two paths are equally short if their float64 sums from the source on are equal, as in NetworkX. Scale weights such
     as 0.1 to whole numbers, whose sums are exact. Cost: O((n + m) log n) a source for m edges, O(n + m) if all weights
     are equal. A dense matrix is closed first, and only edges that are themselves shortest paths are searched. Results
-    are bitwise identical for any number of threads. Source: U. Brandes, J. Math. Sociol. 25 (2001).
+    are bitwise identical for any number of threads, and from run to run on a GPU, where sums have another order. A GPU
+    takes O(n + m) for each edge of the longest shortest path. Sources: U. Brandes, J. Math. Sociol. 25 (2001);
+    A. McLaughlin, D. A. Bader, SC 2014, for GPUs.
 
     Examples
     --------
@@ -132,6 +171,7 @@ def betweenness(
     return request.by_vertices(sums * scales if pairs >= 2 else sums)
 
 
+@_run_on_one_device
 def edge_betweenness(
     A: Any,
     *,
@@ -163,8 +203,9 @@ def edge_betweenness(
     Returns
     -------
     scipy.sparse.csr_array of float64, shape (n, n), or dict
-        A value for each edge of A, 0 for loops. If the graph has no directions, both entries of an edge have the same
-        value. If vertices have names, a dictionary by pairs of names, which has an edge without direction once.
+        A value for each edge of A, 0 for loops, in the memory of the host. If the graph has no directions, both entries
+        of an edge have the same value. If vertices have names, a dictionary by pairs of names, which has an edge
+        without direction once.
 
     Raises
     ------
@@ -212,6 +253,7 @@ def _scale_of_all(pairs: int, sources: Array | None, normalized: bool, directed:
     return pairs / (count * (1 if directed else 2))
 
 
+@_run_on_one_device
 def closeness(
     A: Any,
     *,
@@ -253,7 +295,7 @@ def closeness(
     Notes
     -----
     Costs as `closure`, or as Dijkstra's algorithm from every vertex for more than 8,192 vertices, without a matrix of
-    all pairs.
+    all pairs. On a GPU a dense matrix is closed, and a sparse one is searched as in `betweenness`.
 
     Examples
     --------
@@ -266,14 +308,16 @@ def closeness(
     request = _Request(A, Reading(weight, directed, columns), check, threads, device)
     values = np.zeros(request.n)
     for rows, distances in request.distances_to(progress):
-        reached = np.isfinite(distances)
-        others = np.count_nonzero(reached, axis=1) - 1.0
-        totals = distances.sum(axis=1, where=reached)
+        xp = array_namespace(distances)
+        reached = xp.isfinite(distances)
+        others = to_host_array(xp.count_nonzero(reached, axis=1)) - 1.0
+        totals = to_host_array(xp.where(reached, distances, 0).sum(axis=1))
         result = np.divide(others, totals, out=np.zeros(totals.size), where=totals > 0)
         values[rows] = result * (others / max(1, request.n - 1)) if wf_improved else result
     return request.by_vertices(values)
 
 
+@_run_on_one_device
 def harmonic(
     A: Any,
     *,
@@ -321,6 +365,7 @@ def harmonic(
     return request.by_vertices(request.sum_reciprocals(progress))
 
 
+@_run_on_one_device
 def efficiency(
     A: Any,
     *,
@@ -371,13 +416,16 @@ def efficiency(
 
 
 class _Request:
-    """The edges of a call, its threads, and results in the caller's form."""
+    """The edges of a call, its threads or its GPU, and results in the caller's form."""
 
     def __init__(self, A: Any, reading: Reading, check: bool, threads: int | None, device: Any) -> None:
         check_flags({"check": check, "directed": reading.directed})
         self.threads = get_threads() if threads is None else check_threads(threads)
-        if device is not None and not is_one_of(device, ("cpu",)):
-            raise DeviceError(f"device={quote(device)} is not supported: centrality runs on the CPU, device='cpu'")
+        self.is_on_device = is_device_array(_memory(A)) or (device is not None and not is_one_of(device, ("cpu",)))
+        self.export = result_converter(_memory(A))
+        if self.is_on_device:
+            load_cupy("centrality on a GPU")
+        A = _edges_on_host(A, check)
         A, reading = open_graph(A, min_plus, reading, sparse=True)
         semiring = as_semiring(semiring_of(A, None))
         if semiring != min_plus:
@@ -390,7 +438,9 @@ class _Request:
 
     def by_vertices(self, values: Array) -> Any:
         names = self.edges.names
-        return values if names is None else dict(zip(names, values.tolist(), strict=True))
+        if names is not None:
+            return dict(zip(names, values.tolist(), strict=True))
+        return self.export(copy_to_device(values)) if self.is_on_device else values
 
     def number_sources(self, sources: Any) -> Array | None:
         """Return the numbers of the sources, each once, or None for all vertices."""
@@ -409,20 +459,35 @@ class _Request:
         """Return the sums of the dependencies on the vertices and, with ``edges``, on the edges."""
         graph = self.graph()
         starts = np.arange(self.n) if sources is None else sources
-        count = graph.searches.heads.size
-        direct = None
-        if not graph.has_equal_weights:
-            searched = search_operations(self.n, count, starts.size)
-            if _DENSE_GAIN * dense_operations(self.n, 8) <= searched:
-                direct = self._direct_edges(graph.searches)
+        count, direct = graph.searches.heads.size, None
+        if not graph.has_equal_weights and self._is_dense(starts.size):
+            direct = self._direct_edges(graph.searches)
+        options = {"endpoints": endpoints, "edges": edges, "on_device": self.is_on_device}
         with report_progress(progress, "betweenness"):
             if direct is None:
-                return sum_dependencies(graph, starts, endpoints=endpoints, edges=edges)
-            vertex_sums, some = sum_dependencies(graph.restrict(direct), starts, endpoints=endpoints, edges=edges)
+                return sum_dependencies(graph, starts, **options)
+            vertex_sums, some = sum_dependencies(graph.restrict(direct), starts, **options)
         edge_sums = np.zeros(count if edges else 0)
         if edges:
             edge_sums[direct] = some
         return vertex_sums, edge_sums
+
+    def _is_dense(self, sources: int) -> bool:
+        """Return whether a closure is predicted to take less time than the searches, or a part of it."""
+        n, count = self.n, self.edges.pattern.indices.size
+        if self.is_on_device:
+            return 0 < n**3 <= _DEVICE_DENSE_GAIN * sources * count and 3 * 8 * n * n <= free_device_memory()
+        return bool(_DENSE_GAIN * dense_operations(n, 8) <= search_operations(n, count, sources))
+
+    def _close(self, weights: Array) -> Any:
+        """Return the closure (n, n) of the edges with these weights, on the device of the call."""
+        pattern, n = self.edges.pattern, self.n
+        xp: Any = load_cupy() if self.is_on_device else np
+        A = xp.full((n, n), min_plus.zero_for(weights.dtype), weights.dtype)
+        A[xp.asarray(pattern.rows), xp.asarray(pattern.indices)] = xp.asarray(weights)
+        xp.fill_diagonal(A, 0)
+        with trust_zeros():
+            return closure(A, min_plus, out=A, threads=self.threads, check=False)
 
     def _direct_edges(self, searches: Searches) -> Array:
         """Return the positions of the edges that may be on a shortest path, by a closure of the dense matrix.
@@ -430,44 +495,83 @@ class _Request:
         An edge that is longer than the distance of its ends, by more than the rounding of any sum, is on none.
         """
         pattern, weights, n = self.edges.pattern, searches.weights, self.n
-        A = np.full((n, n), min_plus.zero_for(weights.dtype), weights.dtype)
-        A[pattern.rows, pattern.indices] = weights
-        A[np.arange(n), np.arange(n)] = 0
-        with trust_zeros():
-            D = closure(A, min_plus, out=A, threads=self.threads, check=False)
+        D = self._close(weights)
         slack: Any = 0
         if weights.dtype.kind == "f":
-            largest = float(D.max(initial=0, where=np.isfinite(D)))
+            xp: Any = array_namespace(D)
+            largest = float(xp.where(xp.isfinite(D), D, 0).max())
             is_exact = largest + float(weights.max()) < 2**53 and bool((weights == np.rint(weights)).all())
             slack = 0.0 if is_exact else 4 * n * float(np.finfo(np.float64).eps) * largest
-        return np.flatnonzero(weights <= D[pattern.rows, pattern.indices] + slack)
+        ends = (array_namespace(D).asarray(vertices) for vertices in (pattern.rows, pattern.indices))
+        return np.flatnonzero(weights <= to_host_array(D[*ends]) + slack)
 
-    def distances_to(self, progress: Progress | bool | None) -> Iterator[tuple[slice, Array]]:
+    def distances_to(self, progress: Progress | bool | None) -> Iterator[tuple[slice, Any]]:
         """Yield some vertices, and the distances (count, n) float64 from all vertices to each of them."""
         from scipy.sparse import csr_array
 
         pattern, n = self.edges.pattern, self.n
         require_nonnegative(pattern, self.edges.values, self.edges.names)
-        weights = self.edges.values.astype(np.float64)
-        if n <= _CLOSED_VERTICES:
-            demand_memory(2 * 8 * n * n, f"the distances of {n:,} vertices", "pass a part of the graph")
-            stored = csr_array((weights, pattern.indices, pattern.starts), shape=(n, n))
-            with trust_zeros(), report_progress(progress, "distances") as listener:
-                D = closure(stored, min_plus, threads=self.threads, progress=listener)
-            yield slice(0, n), D.T
-            return
-        starts, tails, entries = pattern.columns
-        plan = make_plan(min_plus, np.float64, nonnegative=True, threads=self.threads)
-        backward = Searches(plan, starts, tails, weights[entries], is_reversed=True)
-        step = max(1, _ENTRIES // n)
-        with report_progress(progress, "distances"):
-            for start in in_parts(range(0, n, step)):
-                rows = slice(start, min(n, start + step))
-                yield rows, backward.search_table(np.arange(rows.start, rows.stop))[0]
+        weights, step = self.edges.values.astype(np.float64), max(1, _ENTRIES // max(1, n))
+        D, parts = None, [slice(start, min(n, start + step)) for start in range(0, n, step)]
+        with report_progress(progress, "distances") as listener:
+            if self.is_on_device and self._is_dense(n):
+                D = self._close(weights)
+            elif not self.is_on_device and n <= _CLOSED_VERTICES:
+                demand_memory(2 * 8 * n * n, f"the distances of {n:,} vertices", "pass a part of the graph")
+                stored = csr_array((weights, pattern.indices, pattern.starts), shape=(n, n))
+                with trust_zeros():
+                    D = closure(stored, min_plus, threads=self.threads, progress=listener)
+            if D is not None:
+                yield from ((rows, D.T[rows]) for rows in parts)
+                return
+            starts, tails, entries = pattern.columns
+            plan = make_plan(min_plus, np.float64, nonnegative=True, threads=self.threads)
+            backward = Searches(plan, starts, tails, weights[entries], is_reversed=True)
+            for rows in in_parts(parts):
+                sources = np.arange(rows.start, rows.stop)
+                if self.is_on_device:
+                    yield rows, distances_on_device(backward, sources)
+                else:
+                    yield rows, backward.search_table(sources)[0]
 
     def sum_reciprocals(self, progress: Progress | bool | None) -> Array:
         sums = np.zeros(self.n)
         for rows, distances in self.distances_to(progress):
-            proper = (distances > 0) & np.isfinite(distances)
-            sums[rows] = np.divide(1.0, distances, out=np.zeros(distances.shape), where=proper).sum(axis=1)
+            xp = array_namespace(distances)
+            proper = xp.where(distances > 0, distances, np.inf)
+            sums[rows] = to_host_array((1.0 / proper).sum(axis=1))
         return sums
+
+
+def _memory(A: Any) -> Any:
+    """Return the array that shows where a matrix is: of a sparse tensor its values, of CuPy's sparse matrices too."""
+    if is_sparse_tensor(A):
+        return stored_values(A)
+    return A.data if _is_sparse_of_cupy(A) else A
+
+
+def _is_sparse_of_cupy(A: Any) -> bool:
+    return library_of(A) == "cupyx" and hasattr(A, "nnz")
+
+
+def _edges_on_host(A: Any, check: bool) -> Any:
+    """Return the stored entries of a matrix on a GPU as a SciPy matrix, and any other input unchanged."""
+    if not is_device_array(_memory(A)):
+        return A
+    if _is_sparse_of_cupy(A):
+        return A.get()
+    if is_sparse_tensor(A):
+        return A.cpu() if hasattr(A, "cpu") else A
+    from scipy.sparse import csr_array
+
+    (dense,) = operands(min_plus, A=A)
+    if is_half(dense.dtype):  # which SciPy does not store
+        (dense,) = operands(min_plus, np.float32, A=dense)
+    if dense.ndim != 2 or dense.shape[0] != dense.shape[1]:
+        raise square_error(dense.shape)
+    scan = check_entries(dense, min_plus)
+    if check:
+        warn_of_other_zeros_on_device(dense, min_plus, scan)
+    places = array_namespace(dense).nonzero(dense != min_plus.zero_for(dense.dtype))
+    values, *ends = map(to_host_array, (dense[places], *places))
+    return csr_array((values, tuple(ends)), shape=dense.shape)

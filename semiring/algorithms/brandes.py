@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,13 +21,21 @@ from numpy.typing import NDArray
 
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.dijkstra import Searches
+from semiring.arrays.device import copy_to_device, load_cupy, to_host
 from semiring.errors import DomainError, IntegerOverflowError, cycle_text
 from semiring.graphs.strongly_connected import rank_vertices
-from semiring.kernels import backend_for, get_backend
+from semiring.kernels import backend_for, device_backend, get_backend
+from semiring.kernels.contract import CentralityKernels, KernelPlan
 from semiring.kernels.engine import make_plan
 from semiring.sparse.symbolic_factor import Pattern
 
-__all__ = ["ShortestPathGraph", "require_nonnegative", "shortest_path_graph", "sum_dependencies"]
+__all__ = [
+    "ShortestPathGraph",
+    "distances_on_device",
+    "require_nonnegative",
+    "shortest_path_graph",
+    "sum_dependencies",
+]
 
 Array = NDArray[Any]
 
@@ -100,18 +109,39 @@ def _rank_zero_edges(pattern: Pattern, is_zero: Array, names: Sequence[Hashable]
     return ranks
 
 
-def sum_dependencies(graph: ShortestPathGraph, sources: Array, *, endpoints: bool, edges: bool) -> tuple[Array, Array]:
+def sum_dependencies(
+    graph: ShortestPathGraph, sources: Array, *, endpoints: bool, edges: bool, on_device: bool = False
+) -> tuple[Array, Array]:
     """Return the sums of the dependencies of some sources on the vertices (n,) and on the edges (m,).
 
-    Without ``edges`` the second array is empty. With ``endpoints`` a path passes through its ends too.
+    Without ``edges`` the second array is empty. With ``endpoints`` a path passes through its ends too. If
+    ``on_device``, the current GPU computes the sums.
     """
-    searches = graph.searches
+    searches, plan = graph.searches, graph.searches.plan
     weights = searches.weights[:0] if graph.has_equal_weights else searches.weights
     operand = searches.starts, searches.heads, weights, graph.ranks
     sums = np.zeros(searches.n), np.zeros(searches.heads.size if edges else 0)
-    plan = searches.plan
-    kernels = backend_for(None, plan.semiring, plan.dtype).capabilities.centrality
+    kernels = _kernels(plan, on_device)
+    if not on_device:
+        kernels.add_dependencies(plan, operand, sources, endpoints, *sums)
+        return sums
+    on_vertices, on_edges = (copy_to_device(array) for array in sums)
+    kernels.add_dependencies(plan, tuple(map(copy_to_device, operand)), sources, endpoints, on_vertices, on_edges)
+    return to_host(on_vertices), to_host(on_edges)
+
+
+def distances_on_device(searches: Searches, sources: Array) -> Any:
+    """Return the distances (p, n) from some vertices, on the current GPU. Weights are at least 0, in min-plus."""
+    operand = searches.starts, searches.heads, searches.weights
+    graph = *map(copy_to_device, operand), None
+    distances = load_cupy().empty((sources.size, searches.n), searches.plan.dtype)
+    _kernels(searches.plan, True).find_distances(searches.plan, graph, sources, distances)
+    return distances
+
+
+def _kernels(plan: KernelPlan, on_device: bool) -> CentralityKernels:
+    find_backend = device_backend if on_device else partial(backend_for, None)
+    kernels = find_backend(plan.semiring, plan.dtype).capabilities.centrality
     kernels = kernels or get_backend("reference").capabilities.centrality
     assert kernels is not None
-    kernels.add_dependencies(plan, operand, sources, endpoints, *sums)
-    return sums
+    return kernels

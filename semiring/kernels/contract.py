@@ -758,7 +758,10 @@ class CentralityKernels(Protocol):
 
     A sparse graph is a tuple: starts (n + 1,) int64, heads (m,) int32, weights (m,) and ranks (n,) int32. The weights
     are at least 0, without parallel edges, or empty (0,) if every edge counts 1. Where edges between different vertices
-    weigh 0, they lead from lower to higher ranks. Otherwise the ranks are empty. Loops are on no shortest path.
+    weigh 0, they lead from lower to higher ranks. Otherwise the ranks are empty. Loops are on no shortest path. The
+    arrays of a backend for a GPU are there, but for the sources.
+
+    Optional: `find_distances`, for a backend whose `PathKernels` have no search.
     """
 
     def add_dependencies(
@@ -769,9 +772,13 @@ class CentralityKernels(Protocol):
         The dependency of a source s on v is the sum over all t of the share of the shortest paths from s to t that pass
         through v; v ≠ s, t unless ``has_endpoints``, and t ≠ s. The dependency on an edge is the sum of the shares that
         use it. ``vertex_sums`` (n,) and ``edge_sums`` (m,) are float64; edge_sums of shape (0,) were not requested.
-        Blocks of `dependency_block` sources are added up alone, and then in order.
+        Blocks of `dependency_block` sources are added up alone, and then in order; on a GPU groups of 32 sources.
         """
         ...
+
+    def find_distances(self, plan: KernelPlan, graph: Any, sources: Any, out: Any) -> None:
+        """Write the distances (p, n) from p sources to ``out``, "no path" as in the weights, which are not empty."""
+        raise _missing_operation()
 
 
 class Adjacency(NamedTuple):

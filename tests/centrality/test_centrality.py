@@ -197,8 +197,8 @@ def test_wrong_arguments(function):
         call([[INF, np.nan], [2.0, INF]])
     with pytest.raises(sr.AlgebraError, match="max_min"):
         call(sr.as_network([("a", "b", 2.0)], "max_min"))
-    with pytest.raises(sr.DeviceError, match="runs on the CPU"):
-        call([[INF]], device="cuda")
+    with pytest.raises(sr.DeviceError, match="runs on one GPU"):
+        call([[INF]], device=("cuda:0", "cuda:1"))
     if "betweenness" not in function:
         call([[0.0, 0.0], [0.0, 0.0]], check=False)
         return

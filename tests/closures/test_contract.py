@@ -97,10 +97,10 @@ def closing(backend):
 
 #: Operations of groups that a backend lacks, though it provides the group.
 LACKS = {
-    "cpu": {"can_close", "close", "find_tree"},
+    "cpu": {"can_close", "close", "find_tree", "find_distances"},
     "reference": {
         *("close_and_search", "find_tree", "fold_paths", "count_paths", "search_table", "search_near"),
-        *("can_pull", "pull"),
+        *("can_pull", "pull", "find_distances"),
     },
     "cuda": {
         *("multiply_upper", "propagates_nan", "gaining_rows", "survey_gaining", "close_gaining"),
@@ -144,10 +144,10 @@ def test_a_backend_has_what_it_declares(backend):
 
 def test_which_groups_are_declared():
     """The fallback declares paths, sequences, sparse products, centrality and updates. Only the GPU declares
-    streams, passes and graphs, and no sequences."""
-    both = {"products", "closures", "paths"}
+    streams, passes and graphs, and no sequences or sparse products."""
+    both = {"products", "closures", "paths", "centrality"}
     assert {backend.name: set(declared_groups(backend)) for backend in every_backend()} == {
-        "cpu": both | {"sequences", "sparse", "centrality", "updates"},
+        "cpu": both | {"sequences", "sparse", "updates"},
         "reference": {"paths", "sequences", "sparse", "centrality", "updates"},
         "cuda": both | {"streams", "passes", "graphs"},
     }

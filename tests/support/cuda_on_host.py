@@ -167,7 +167,7 @@ def _argument(value):
         return ctypes.c_void_p(0)
     if isinstance(value, np.ndarray):
         return ctypes.c_void_p(value.ctypes.data)
-    return np.ctypeslib.as_ctypes_type(value.dtype)(int(value))
+    return np.ctypeslib.as_ctypes_type(value.dtype)(value.item())
 
 
 class PreparedOnHost:

@@ -9,7 +9,8 @@ prepares one product, and `product_routes` implements the contract. `classical` 
 and `log_sums` log_plus.
 
 `entries` scans and converts entries. `closing` closes blocks and matrices, in CUDA C++. `streams` runs concurrent work
-and records closures. `predecessor_kernels` finds paths, and `graph_kernels` analyses structures.
+and records closures. `predecessor_kernels` finds paths, and `graph_kernels` analyses structures. `centrality_kernels`
+adds up dependencies over shortest paths.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from semiring.algebra.catalogue import plus_times
 from semiring.errors import MissingExtraError
 from semiring.kernels.contract import (
     Capabilities,
+    CentralityKernels,
     ClosureKernels,
     GraphKernels,
     KernelPlan,
@@ -45,12 +47,20 @@ _STRIP = 2048  # the columns of a triangle that cuBLAS multiplies at a time
 
 
 @record_kernels
-class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, GraphKernels, PathKernels):
+class CudaBackend(
+    ProductKernels,
+    ClosureKernels,
+    StreamKernels,
+    PassKernels,
+    GraphKernels,
+    PathKernels,
+    CentralityKernels,
+):
     """The `semiring.kernels.contract.Backend` for CuPy arrays, which documents the operations.
 
     Every call only enqueues work on CuPy's current stream, without synchronization or transfers through the host. The
-    exceptions are `find_predecessors` and `find_tree`, which wait. The first call for an operation, dtype and layout
-    compiles for 1 to 3 s, or loads the code that an earlier process compiled.
+    exceptions are `find_predecessors`, `find_tree` and centrality, which wait. The first call for an
+    operation, dtype and layout compiles for 1 to 3 s, or loads the code that an earlier process compiled.
 
     Raises `MissingExtraError` where CuPy or nvidia-cutlass-dsl is not installed.
     """
@@ -184,6 +194,18 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
         from semiring.kernels.cuda.predecessor_kernels import find_tree
 
         return find_tree(plan, D, weights, tolerance, source)
+
+    def add_dependencies(
+        self, plan: KernelPlan, graph: Any, sources: Any, has_endpoints: bool, vertex_sums: Any, edge_sums: Any
+    ) -> None:
+        from semiring.kernels.cuda import centrality_kernels
+
+        centrality_kernels.add_dependencies(plan, graph, sources, has_endpoints, vertex_sums, edge_sums)
+
+    def find_distances(self, plan: KernelPlan, graph: Any, sources: Any, out: Any) -> None:
+        from semiring.kernels.cuda import centrality_kernels
+
+        centrality_kernels.find_distances(plan, graph, sources, out)
 
     def has_bit_kernels(self, plan: KernelPlan, n: int) -> bool:
         return self._relations.has_bit_kernels(plan, n)
