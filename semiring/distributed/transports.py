@@ -358,7 +358,8 @@ def run_ranks(size: int, task: Callable[[ThreadRanks], Any], pool: ThreadPoolExe
             errors.append(error)
             ranks.stop(error)
 
-    threads, running = pool or ThreadPoolExecutor(size, "rank"), []
+    threads = pool or ThreadPoolExecutor(size, "rank")
+    running: list[Future[None]] = []
     try:
         running.extend(threads.submit(run, rank) for rank in range(size))
         wait(running)
