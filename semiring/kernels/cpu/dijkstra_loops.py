@@ -64,6 +64,19 @@ def sift_down(sr, keys, queue, place, size):
 
 
 @inner
+def sift_up(sr, keys, queue, place, slot, v, value):
+    """Put a vertex with a better value into the queue, at the place ``slot`` or further in front."""
+    while slot > 0:
+        parent = (slot - 1) >> 2
+        if not better(sr, value, keys[parent]):
+            break
+        keys[slot], queue[slot] = keys[parent], queue[parent]
+        place[queue[slot]] = slot
+        slot = parent
+    keys[slot], queue[slot], place[v] = value, v, slot
+
+
+@inner
 def search(sr, starts, heads, weights, source, zero, one, limit, targets, target_count, workspace):
     """Settle the vertices no worse than the limit, until ``target_count`` of the ``targets`` are settled.
 
@@ -98,14 +111,7 @@ def search(sr, starts, heads, weights, source, zero, one, limit, targets, target
             if slot == _NEW:
                 slot = size
                 size += 1
-            while slot > 0:
-                parent = (slot - 1) >> 2
-                if not better(sr, value, keys[parent]):
-                    break
-                keys[slot], queue[slot] = keys[parent], queue[parent]
-                place[queue[slot]] = slot
-                slot = parent
-            keys[slot], queue[slot], place[u] = value, u, slot
+            sift_up(sr, keys, queue, place, slot, u, value)
     return settled, size, has_ties
 
 

@@ -28,7 +28,7 @@ import numpy as np
 from semiring.kernels.contract import NO_PREDECESSOR, Adjacency, Array, KernelPlan
 from semiring.kernels.cpu.codegen.jit import inner, kernel
 from semiring.kernels.cpu.codegen.scalars import ScalarSemiring, better, times
-from semiring.kernels.cpu.dijkstra_loops import sift_down
+from semiring.kernels.cpu.dijkstra_loops import sift_down, sift_up
 from semiring.kernels.cpu.thread_pool import run_on_ranges
 
 _MIN_ROWS = 512  # rows that are tested for a better edge in some 0.05 ms: fewer do not pay for a second thread
@@ -161,14 +161,7 @@ def _push(sr, keys, queue, place, size, v, value):
     if slot < 0:
         slot = size
         size += 1
-    while slot > 0:
-        parent = (slot - 1) >> 2
-        if not better(sr, value, keys[parent]):
-            break
-        keys[slot], queue[slot] = keys[parent], queue[parent]
-        place[queue[slot]] = slot
-        slot = parent
-    keys[slot], queue[slot], place[v] = value, v, slot
+    sift_up(sr, keys, queue, place, slot, v, value)
     return size
 
 
