@@ -84,6 +84,8 @@ def choose(p: Problem) -> Choice:
     if best is None:
         return _choose_instead(p, origin, answers)
     a, q = best
+    if q.dense_method is not None and q.dense_method.name == a.name:
+        a = q.dense_method  # the named method on the GPUs that divide the matrix
     q = a.prepare(q)
     if a.is_encoded and q.matrix.needs_binding:
         _ = q.bound_matrix  # finds potentials, or raises

@@ -98,12 +98,23 @@ def test_signs_words_paths_files_and_stacks(rng, tmp_path):
 
 def test_explain_names_the_gpus(rng, tmp_path):
     np.save(tmp_path / "A.npy", rounding_matrix(rng, 97, "min_plus", "float32"))
-    for given in (np.load(tmp_path / "A.npy"), tmp_path / "A.npy"):
-        _, why = sr.closure(given, device=TWO[::-1], explain=True)
+    A = np.load(tmp_path / "A.npy")
+    for given, method in ((A, "auto"), (A, METHOD), (tmp_path / "A.npy", "auto")):
+        _, why = sr.closure(given, device=TWO[::-1], method=method, explain=True)
         assert (why.backend, why.devices) == ("cuda", (1, 0))
         assert "on the GPUs cuda:1, cuda:0\n" in str(why)
         assert " ".join(why.answers[-1][1:3]) == "blocked_floyd_warshall closes 97 × 97 float32, cuda:1, cuda:0"
         assert "cpu" not in str(why)
+
+
+def test_a_named_method_runs_on_the_gpus(monkeypatch, rng):
+    closed, close = [], several_gpus._close
+    monkeypatch.setattr(several_gpus, "_close", lambda devices, *more: (closed.append(devices), close(devices, *more)))
+    A = rounding_matrix(rng, 97, "min_plus", "float32")
+    for method in ("auto", METHOD):
+        sr.closure(A, device=TWO, method=method)
+        sr.shortest_paths(A, device=TWO, method=method)
+    assert closed == [(0, 1)] * 4
 
 
 def test_progress_is_reported_and_may_stop_it(rng):
