@@ -197,7 +197,7 @@ def _median_seconds(
     """Return the median seconds of 3 to ``repeats`` calls in about ``seconds``, or of one with ``--seconds 0``.
 
     Warmed up for 0.3 s first: compilation, page faults, clocks, and virtual machines that leave two threads on one core
-    for the first tenths of a second. A call that compiles for longer is counted, so calls are repeated until the last
+    for the first tenths of a second. A call that compiles for longer is counted. So calls are repeated until the last
     one has changed the median by less than a tenth, at most `_MOST` times ``repeats``. ``setup`` runs before each
     repetition, outside the clock.
     """

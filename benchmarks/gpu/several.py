@@ -1,6 +1,7 @@
 """Compare closures on several GPUs of a host with one GPU.
 
-    python -m benchmarks.gpu.several [closures] [bits] [paths] [--n 32768 ...] [--bits 262144 ...] [--paths 65536 ...]
+    python -m benchmarks.gpu.several [closures] [bits] [paths] [stacks] [--n 32768 ...] [--bits 262144 ...]
+        [--paths 65536 ...] [--stack COUNT N]
 
 Min-plus in float32, the matrix of `benchmarks.gpu.large`. It lies on the first GPU. If that GPU has no room for it and
 a share, it lies in the memory of the host. The time includes moving its rows to the other GPUs and back. Where one GPU
@@ -13,7 +14,8 @@ scaling: 65536 on one GPU, 92672 on two, 131072 on four.
 
 ``bits``: random digraphs of 1.5 edges a vertex as packed bits in the memory of the host, without structure analysis. 16
 rows are compared with searches from their vertices. ``paths``: `semiring.shortest_paths` of the matrix in the memory of
-the host, which finds the predecessors. The tree of 64 vertices is added up edge by edge.
+the host, beside the distances alone. The trees of 64 vertices are added up edge by edge. ``stacks``: closures of a
+stack of matrices, in the memory of the host and of the first GPU.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from typing import Any
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import Table, by_clock, format_number, run
+from benchmarks.common import Table, by_clock, format_number, ours, run
 from benchmarks.gpu.large import weights
 from benchmarks.packages import UnavailableError, require
 from semiring.algorithms.schedule import schedule_for
@@ -49,6 +51,7 @@ METHOD = "blocked_floyd_warshall"
 FLOAT = np.dtype(np.float32)
 _STEP, _MARGIN = 1024, 6 << 30  # rows at a time, and bytes that a GPU keeps free
 _BITS, _TREES = 16, 64  # rows and trees that are checked
+_RUNS = 2  # of which the faster counts
 _WARM = 8704  # vertices from which on blocks of pivots have their final width
 Close = Callable[[Any], Any]
 
@@ -357,17 +360,20 @@ def bits(options: argparse.Namespace) -> Table:
 
 
 def paths(options: argparse.Namespace) -> Table:
-    """Measure predecessors on each number of GPUs."""
-    counts = _several(options)
+    """Measure predecessors on one GPU and on each number of GPUs, beside distances alone."""
+    counts = [gpus for gpus in options.gpus if gpus == 1] + _several(options)
     table: list[list[Any]] = []
     for n in (min(_WARM, *options.paths), *options.paths):  # the first compiles
         for gpus in counts:
             A, where = np.empty((n, n), np.float32), tuple(f"cuda:{number}" for number in range(gpus))
             fill(A)
             results: list[sr.Paths] = []
-            took = by_clock(
-                lambda A=A, where=where, results=results: results.append(sr.shortest_paths(A, device=where))
-            )
+
+            def find(A: Any = A, where: Any = where, results: Any = results) -> None:
+                results[:] = [sr.shortest_paths(A, device=where)]
+
+            alone = min(by_clock(lambda A=A, where=where: sr.closure(A, device=where)) for _ in range(_RUNS))
+            took = min(by_clock(find) for _ in range(_RUNS))
             trees = min(n, _TREES)
             sources = np.random.default_rng(n).choice(n, trees, replace=False)
             right = sum(map(partial(right_tree, A, results[0]), sources.tolist()))
@@ -375,16 +381,46 @@ def paths(options: argparse.Namespace) -> Table:
                 [
                     n,
                     gpus,
+                    format_number(alone, 2),
                     format_number(took, 2),
                     format_number(n**3 / took / gpus / 1e12, 2),
+                    f"{100 * alone / took:.0f} %",
                     f"{right} of {trees} trees",
                 ]
             )
             print(*table[-1], flush=True)
             del A, results
             _free()
-    columns = ["n", "GPUs", "s", "T pairs/s a GPU", "checked"]
-    return Table("Paths of a matrix of the host on several GPUs, with the transfers", columns, table[len(counts) :])
+    columns = ["n", "GPUs", "distances, s", "s", "T pairs/s a GPU", "of the distances' rate", "checked"]
+    return Table("Paths of a matrix of the host, with the transfers", columns, table[len(counts) :])
+
+
+def stacks(options: argparse.Namespace) -> Table:
+    """Measure a stack of matrices on each number of GPUs, which divide it."""
+    import cupy
+
+    (count, n), table = options.stack, []
+    host = np.random.default_rng(0).random((count, n, n), np.float32)
+    for A in (host, cupy.asarray(host)):
+        first, expected = 0.0, None
+        for gpus in (1, *_several(options)):
+            where: Any = tuple(f"cuda:{number}" for number in range(gpus)) if gpus > 1 else "cuda:0"
+
+            def close(A: Any = A, where: Any = where) -> Any:
+                found = sr.closure(A, device=where)
+                cupy.cuda.Device(0).synchronize()
+                return found
+
+            found = close()
+            equal = expected is None or bool((found == expected).all())
+            expected, took = found, ours(f"{gpus} GPUs", close)
+            first = first or took
+            place = "host" if A is host else "GPU"
+            row = [f"{count:,} × {n}", place, gpus, format_number(1000 * took, 1), format_number(first / took, 2)]
+            table.append([*row, "equal" if equal else "DIFFERS"])
+            _free()
+    columns = ["stack", "matrices on the", "GPUs", "ms", "of one GPU", "results"]
+    return Table("Closures of a stack, float32, with the transfers", columns, table)
 
 
 def right_tree(A: Any, result: Any, source: int) -> bool:
@@ -405,6 +441,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.add_argument("--n", type=int, nargs="+", default=[32768, 65536, 131072])
         parser.add_argument("--bits", type=int, nargs="+", default=[262144, 1_000_000])
         parser.add_argument("--paths", type=int, nargs="+", default=[65536])
+        parser.add_argument("--stack", type=int, nargs=2, default=(20_000, 128), metavar=("COUNT", "N"))
         parser.add_argument("--gpus", type=int, nargs="+", default=[1, 2, 4, 8])
         parser.add_argument("--alone", type=int, default=65536, help="the largest matrix that one GPU closes too")
         parser.add_argument("--bare", type=int, default=32768, help="the largest that is also closed without copies")
@@ -412,7 +449,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.add_argument("--rows", type=int, default=0, help="how many are checked, of the most GPUs")
         parser.add_argument("--word", type=float, default=4 / 390e9, help="seconds of an entry between two GPUs")
 
-    tables = {"closures": closures, "bits": bits, "paths": paths}
+    tables = {"closures": closures, "bits": bits, "paths": paths, "stacks": stacks}
     return run("benchmarks.gpu.several", str(__doc__), tables, arguments, configure, needs=["cupy"])
 
 

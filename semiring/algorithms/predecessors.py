@@ -34,6 +34,7 @@ of a backend without a search kernel.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -185,9 +186,15 @@ class PredecessorSearch:
     """A search for predecessors that runs when a matrix has been closed, and holds the result.
 
     The search runs on the encoded matrix, before the encoding is undone. ``predecessors`` is None before the search.
+
+    ``elsewhere(plan, D, weights)`` searches on other devices than those of the engine, and returns None where it does
+    not apply.
     """
 
     predecessors: Any = None
+
+    def __init__(self, elsewhere: Callable[[KernelPlan, Any, Any], Any] | None = None) -> None:
+        self._elsewhere = elsewhere
 
     def close(self, engine: Engine, D: Any, weights: Any) -> bool:
         """Close a stack D, which holds ``weights``, and find the predecessors; False if the backend does not do both.
@@ -202,4 +209,5 @@ class PredecessorSearch:
 
     def find(self, engine: Engine, D: Array, weights: Array) -> None:
         """Compute the predecessors of a closed matrix D from ``weights``, the matrix before the closure."""
-        self.predecessors = predecessors(engine.backend, engine.plan, D, weights)
+        found = None if self._elsewhere is None else self._elsewhere(engine.plan, D, weights)
+        self.predecessors = predecessors(engine.backend, engine.plan, D, weights) if found is None else found

@@ -29,6 +29,7 @@ from semiring.closures.front_ends import close_array, close_request
 from semiring.closures.problem import STRUCTURES, Options
 from semiring.closures.request import Request
 from semiring.closures.run import close_plainly
+from semiring.distributed.predecessor_rows import predecessors_on_devices
 from semiring.distributed.several_gpus import close_stack_on_devices
 from semiring.errors import AlgebraError, DeviceError, DTypeError, UnknownNameError
 from semiring.io.inputs import Reading
@@ -480,7 +481,8 @@ def closure_with_predecessors(
     if not is_one_of(method, METHODS) or takes_edges(method):
         names = matrix_methods()
         raise UnknownNameError("closure method with predecessors", method, names, methods_by_device(names))
-    inspection, several = PredecessorSearch(), _split_device(device)[1]
+    several = _split_device(device)[1]
+    inspection = PredecessorSearch(partial(predecessors_on_devices, several) if several else None)
     if several and A.ndim > 2:
         raise DeviceError("one GPU finds the paths of a stack: name one in device=")
     options = _make_options(semiring, method, threads, check, structure, several, None, method_options)

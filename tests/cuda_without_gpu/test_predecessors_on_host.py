@@ -26,6 +26,7 @@ from semiring.kernels.tolerance import tolerance_for
 
 pytestmark = needs_compiler
 PIECE, SLICE = 16, 32
+ALL_ROWS = np.int32(0), None, None  # the last arguments of last_edges for all rows, with their weights
 
 
 def defines(tolerance):
@@ -102,11 +103,45 @@ def predecessors(
         check_list(plan, as_filled, (sources, weights), slice(*list_of(degrees, ends, j), SLICE), is_sorted)
     if not all_by_repair:
         lists = (degrees, ends, np.int32(longest), sources, weights)
-        launch("last_edges", (n, 1, 1), threads, *lists, limits, improves, pred, flagged)
+        launch("last_edges", (n, 1, 1), threads, *lists, limits, improves, pred, flagged, *ALL_ROWS)
+        if not drop_bounded_edges:
+            by_rows = search_by_rows(kernels, D, A, lists, limits, improves, threads, backwards)
+            np.testing.assert_array_equal(by_rows, np.column_stack([pred, flagged]))
     failed, blocks = np.zeros(1, np.int32), 3
     scratch = np.empty((blocks, n)), np.empty((blocks, n), np.int32)
     launch("repair_trees", (blocks, 1, 1), 8, limits, pred, flagged, *scratch, failed, np.int32(n))
     return pred, int(flagged.sum()), bool(failed[0])
+
+
+def search_by_rows(kernels, D, A, lists, limits, improves, threads, backwards):
+    """Collect the edges and search as `RowSearch` does, in two strips; return pred and a column of the flags."""
+    n, middle = len(D), len(D) // 3
+    limit = D.size
+    found, has_gain, edges = np.zeros(1, np.uint64), np.zeros(1, np.int32), [np.empty(limit, np.int32) for _ in "th"]
+    edges.append(np.empty(limit, D.dtype))
+    strips = [slice(0, middle), slice(middle, n)] if middle else [slice(0, n)]
+    for rows in strips:
+        matrices = (D[rows], np.int64(n), A[rows], np.int64(n), np.int32(n), np.int32(rows.start))
+        collected = (*matrices, limits, np.int32(limit), found, *edges, has_gain)
+        kernels.launch("collect_edges", (rows.stop - rows.start, 1, 1), (32, 1, 1), collected, backwards=backwards)
+    count = int(found[0])
+    tails, heads, weights = (array[:count] for array in edges)
+    degrees, ends, _, sources, listed = lists
+    for j in range(n):
+        places = slice(*list_of(degrees, ends, j), SLICE)
+        expected = sorted(zip(sources[places].tolist(), listed[places].tolist(), strict=True))
+        assert sorted(zip(tails[heads == j].tolist(), weights[heads == j].tolist(), strict=True)) == expected
+    assert bool(has_gain[0]) == bool(improves[0])
+    starts = np.searchsorted(np.sort(tails), np.arange(n + 1)).astype(np.int64)
+    heads = heads[np.argsort(tails, kind="stable")]
+    result = np.full((n, n + 1), -7, np.int32)
+    for rows in strips:
+        pred, flags = np.empty((rows.stop - rows.start, n), np.int32), np.empty(rows.stop - rows.start, np.uint8)
+        matrices = (D[rows], np.int64(n), None, np.int64(0), np.int32(n))
+        searched = (*matrices, *lists, limits, improves, pred, flags, np.int32(rows.start), starts, heads)
+        kernels.launch("last_edges", (len(pred), 1, 1), (threads, 1, 1), searched, backwards=backwards)
+        result[rows, :n], result[rows, n] = pred, flags
+    return result
 
 
 def list_of(degrees, ends, j):
@@ -292,7 +327,7 @@ def stack_predecessors(kernels, plan, D, A, tolerance, many):
     kernels.launch("list_edges", (count, 1, 1), (slices * SLICE, 1, 1), listed)
     matrices = (D, np.int64(n), A, np.int64(n), np.int32(n))
     lists = (degrees, ends, np.int32(n), sources, weights)
-    searched = (*matrices, *lists, limits, improves, pred, flagged)
+    searched = (*matrices, *lists, limits, improves, pred, flagged, *ALL_ROWS)
     kernels.launch("last_edges", (n, count, 1), (slices * SLICE, 1, 1), searched)
     scratch = np.empty((3, n)), np.empty((3, n), np.int32)
     repaired = (*matrices, limits, pred, flagged, *scratch, failed, np.int32(flagged.size))
@@ -437,6 +472,6 @@ def test_machine_code_keeps_to_registers(name, dtype):
     text = source("predecessors.cu", arithmetic, defines(tolerance_for(plan, np.ones((999, 999), dtype))))
     log = compile_for("sm_90a", text, arithmetic.options)[1]
     registers = [count for count, _ in resources(log).values()]
-    assert len(registers) == 8
+    assert len(registers) == 9
     assert max(registers) <= 64
     assert set(re.findall(r"(\d+) bytes spill", log)) <= {"0"}

@@ -26,7 +26,7 @@ SMALL = {
     "benchmarks.gpu.narrow": "--sizes 512",
     "benchmarks.gpu.rates": "--sizes 256 --paths 256 --stack 10 32",
     "benchmarks.gpu.regression": "--sizes 256 --small 64 --stack 10 32",
-    "benchmarks.gpu.several": "--n 512 --bits 1024 --paths 512 --rows 4",
+    "benchmarks.gpu.several": "--n 512 --bits 1024 --paths 512 --stack 8 40 --rows 4",
     "benchmarks.gpu.stacks": "--stack 5 6 --searched 3 40",
     "benchmarks.gpu.staged": "--sizes 129",
     "benchmarks.gpu.structure": "--vertices 512 --complete 256",
@@ -45,7 +45,7 @@ NEEDS = {
 }
 
 #: The tables that need more than one GPU.
-SEVERAL = {("benchmarks.gpu.several", "bits"), ("benchmarks.gpu.several", "paths")}
+SEVERAL = {("benchmarks.gpu.several", name) for name in ("bits", "paths", "stacks")}
 
 #: The columns that some rows leave empty, with the reason.
 PARTLY = {

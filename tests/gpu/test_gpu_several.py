@@ -12,7 +12,7 @@ from strips import METHOD, rounding_matrix, same_bits
 
 import semiring as sr
 from semiring.closures import api
-from semiring.distributed import several_gpus
+from semiring.distributed import predecessor_rows, several_gpus
 from semiring.errors import DivergenceError, DomainError, NegativeCycleError
 from semiring.kernels.cuda.entries.entry_passes import copy
 from semiring.testing import check_predecessors
@@ -44,7 +44,8 @@ def several(request, cupy, monkeypatch):
     """Return the names of several GPUs. If fewer exist, each holds several shares, which are copied within it too."""
     names = tuple(f"cuda:{number}" for number in range(min(request.param, count())))
     monkeypatch.setattr(several_gpus, "method_on_devices", shared_by(several_gpus.method_on_devices, request.param))
-    monkeypatch.setattr(api, "close_stack_on_devices", shared_by(several_gpus.close_stack_on_devices, request.param))
+    for function in (several_gpus.close_stack_on_devices, predecessor_rows.predecessors_on_devices):
+        monkeypatch.setattr(api, function.__name__, shared_by(function, request.param))
     return names
 
 
@@ -125,7 +126,7 @@ def test_several_gpus_have_the_bits_of_one(rng, several, name, dtype):
         A = rounding_matrix(rng, n, name, dtype)
         expected = one(A, name)
         assert same_bits(sr.closure(A, name, device=several), expected)
-        assert same_bits(sr.closure(A, name, device=several[::-1]), expected)
+        assert same_bits(sr.closure(A, name, device=several[::-1], method=METHOD), expected)
 
 
 def test_several_gpus_are_named(rng, several):
@@ -209,6 +210,50 @@ def test_several_gpus_find_predecessors(rng, cupy, several):
             paths = sr.shortest_paths(given, device=several)
             assert same_bits(to_host(paths.matrix), to_host(sr.closure(A)))
             check_predecessors(A, to_host(paths.matrix), to_host(paths.predecessors))
+
+
+@pytest.mark.parametrize("height", [1, 100, 5000])
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        ("min_plus", "float32"),
+        ("min_plus", "float64"),
+        ("min_plus", "int32"),
+        ("max_min", "float32"),
+        ("max_times", "float32"),
+    ],
+)
+def test_several_gpus_search_rows_of_the_host(rng, several, monkeypatch, name, dtype, height):
+    """The trees are those of one GPU, whatever the height of a strip; many ties and few edges are tried too."""
+    found, search = [], vars(api)["predecessors_on_devices"]  # shared out by the fixture
+
+    def recorded(*arguments):
+        found.append(search(*arguments))
+        return found[-1]
+
+    monkeypatch.setattr(predecessor_rows, "_LEAST_ROWS", 1)
+    monkeypatch.setattr(predecessor_rows, "_STRIP_BYTES", height * 700 * 8)
+    monkeypatch.setattr(api, "predecessors_on_devices", recorded)
+    values = rng.integers(1, 10**6, (700, 700)) if dtype == "int32" else 1 - rng.random((700, 700))
+    ties = values // 250_000 if dtype == "int32" else np.rint(4 * values) / 8
+    for weights, density in ((values, 1.0), (values, 0.01), (ties, 0.02)):
+        zero = sr.CATALOGUE[name].zero_for(np.dtype(dtype))
+        A = np.where(rng.random((700, 700)) < density, weights, zero).astype(dtype)
+        paths = sr.best_paths(A, name, device=several, structure=False, method=METHOD)
+        assert found[-1] is not None
+        alone = sr.best_paths(A, name, device="cuda", structure=False, method=METHOD)
+        assert same_bits(paths.matrix, to_host(alone.matrix))
+        assert same_bits(paths.predecessors, to_host(alone.predecessors))
+
+
+def test_several_gpus_leave_rows_to_the_host(rng, several, monkeypatch):
+    """Weights of both signs, and many direct edges, are searched by the host."""
+    monkeypatch.setattr(predecessor_rows, "_LEAST_ROWS", 1)
+    potentials = rng.integers(0, 50, 300)
+    signed = (rng.integers(1, 9, (300, 300)) + potentials[:, None] - potentials).astype(np.float32)
+    for A in (signed, 1 + rng.random((300, 300), dtype=np.float32)):
+        paths = sr.shortest_paths(A, device=several)
+        check_predecessors(A, paths.matrix, paths.predecessors)
 
 
 def test_several_gpus_share_out_stacks(rng, cupy, several):

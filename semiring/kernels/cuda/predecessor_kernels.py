@@ -29,6 +29,7 @@ _STACK_BYTES = 1 << 28  # bytes of the lists of a stack at a time
 _STACKED_MATRICES = 1 << 15  # the most matrices at a time, which are one axis of a grid
 _PATH_THREADS = 256
 _WIDE_ROW_BYTES = 100 << 10  # from this size of a row on, a multiprocessor holds a single block, with more threads
+_ALL_ROWS = np.int32(0), np.intp(0), np.intp(0)  # the last arguments of last_edges for all rows and their weights
 
 
 class _SearchMatrices:
@@ -111,9 +112,9 @@ def find_predecessors(plan: KernelPlan, D: Any, tolerance: Tolerance | list[Tole
     n = case.n
     lists, improves = _direct_edges(case)
     pred, flags = cupy.empty((n, n), np.int32), cupy.empty(n, np.uint8)
-    threads = min(1024 if case.shared_bytes >= _WIDE_ROW_BYTES else 512, -(-n // 32) * 32)
+    threads = _row_threads(n, case.shared_bytes)
     case.launch_on_matrices(
-        "last_edges", (n,), threads, (*lists, case.limits, improves, pred, flags), case.shared_bytes
+        "last_edges", (n,), threads, (*lists, case.limits, improves, pred, flags, *_ALL_ROWS), case.shared_bytes
     )
     if int(case.repair(pred, flags, min(n, 132))[0]):
         raise unattained_distance(plan)
@@ -139,11 +140,95 @@ def _find_in_stack(plan: KernelPlan, D: Any, tolerance: Tolerance, weights: Any)
         listed = case.D, case.weights, np.int32(n), case.limits, np.int32(_MANY_EDGES)
         case.launch_kernel("list_edges", (size,), slices * _SLICE, (*listed, degrees, sources, edges, improves))
         flags, lists = cupy.empty(size * n, np.uint8), (degrees, ends, np.int32(n), sources, edges)
-        rows = (*lists, case.limits, improves, pred[part], flags)
+        rows = (*lists, case.limits, improves, pred[part], flags, *_ALL_ROWS)
         case.launch_on_matrices("last_edges", (n, size), slices * _SLICE, rows, case.shared_bytes)
         if int(case.repair(pred[part], flags, min(flags.size, 132))[0]):
             raise unattained_distance(plan)
     return pred
+
+
+class RowSearch:
+    """A search for the predecessors of some rows on the current GPU, which holds neither the whole of D nor of A.
+
+    `collect` finds the direct edges of rows of D and A. `use` makes the lists of all edges, and `search` finds the
+    predecessors of rows of D from them. The results are those of `find_predecessors`, except for rows of which
+    `search` returns a flag: these need a repair.
+
+    The memory is that of the lists, 2 · (4 + itemsize) bytes an edge, beside the rows.
+    """
+
+    def __init__(self, plan: KernelPlan, tolerance: Tolerance, n: int) -> None:
+        self._plan, self._tolerance, self._n = plan, tolerance, n
+        self._limits = _limits(tolerance, cupy.cuda.Device().id)
+        self._shared_limit = min(_SHARED_BYTES, max_shared_memory() - _OTHER_SHARED_BYTES)
+        most = _MANY_EDGES * n
+        self._found, self._has_gain = cupy.zeros(1, np.uint64), cupy.zeros(1, np.int32)
+        self._edges = cupy.empty(most, np.int32), cupy.empty(most, np.int32), cupy.empty(most, plan.dtype)
+
+    def collect(self, D: Any, weights: Any, first_row: int) -> None:
+        """Enqueue a search for the direct edges in rows of D and A, which begin with ``first_row``."""
+        matrices = D, np.int64(D.shape[1]), weights, np.int64(weights.shape[1]), np.int32(self._n)
+        found = np.int32(self._edges[0].size), self._found, *self._edges, self._has_gain
+        self._launch("collect_edges", len(D), 256, (*matrices, np.int32(first_row), self._limits, *found))
+
+    def collected(self) -> tuple[Any, ...] | None:
+        """Return the tails, heads and weights of the edges, on the host, and whether one improves on 1̄.
+
+        The result is None if there are more than `_MANY_EDGES` for each vertex. The call waits for the device.
+        """
+        count = int(self._found[0])
+        if count > self._edges[0].size:
+            return None
+        return *(edges[:count].get() for edges in self._edges), bool(self._has_gain[0])
+
+    def use(self, tails: Any, heads: Any, weights: Any, *, has_gain: bool) -> None:
+        """Make the lists of all direct edges, which are arrays of the host in any order."""
+        n, slices = self._n, -(-self._n // _SLICE)
+        tails, heads, weights = cupy.asarray(tails), cupy.asarray(heads), cupy.asarray(weights)
+        order = cupy.lexsort(cupy.stack([tails, heads])) if len(tails) else cupy.arange(0)
+        degrees = cupy.bincount(heads, minlength=n)[:n]
+        widths = cupy.zeros(slices * _SLICE, np.int64)
+        widths[:n] = degrees
+        widths = widths.reshape(slices, _SLICE).max(axis=1)
+        ends, sorted_heads = cupy.cumsum(widths), heads[order]
+        in_list = cupy.arange(len(heads)) - (cupy.cumsum(degrees) - degrees)[sorted_heads]
+        slice_of = sorted_heads // _SLICE
+        places = ((ends - widths)[slice_of] + in_list) * _SLICE + sorted_heads % _SLICE
+        size = max(1, int(ends[-1])) * _SLICE
+        sources, listed = cupy.empty(size, np.int32), cupy.empty(size, weights.dtype)
+        sources[places], listed[places] = tails[order], weights[order]
+        one = _SLICE * (listed.itemsize + sources.itemsize)
+        sortable = min(self._shared_limit // one, int(widths.max()))
+        degrees = degrees.astype(np.int32)
+        arguments = np.int32(n), np.int32(sortable), degrees, ends, sources, listed
+        self._launch("sort_edges", slices, 1024, arguments, max(1, sortable) * one)
+        starts = cupy.zeros(n + 1, np.int64)
+        starts[1:] = cupy.cumsum(cupy.bincount(tails, minlength=n)[:n])
+        self._lists = degrees, ends, np.int32(sortable), sources, listed
+        self._out = starts, heads[cupy.argsort(tails, kind="stable")]
+        self._has_gain = cupy.asarray([has_gain], np.int32)
+
+    def search(self, D: Any, first_row: int, pred: Any, flags: Any) -> None:
+        """Enqueue a search for the predecessors of rows of D, which begin with ``first_row``.
+
+        ``flags`` (rows,) uint8: whether a row needs a repair.
+        """
+        row = D.nbytes // len(D)
+        shared = row if row <= self._shared_limit else 0
+        matrices = D, np.int64(D.shape[1]), np.intp(0), np.int64(0), np.int32(self._n)
+        rows = *self._lists, self._limits, self._has_gain, pred, flags, np.int32(first_row), *self._out
+        self._launch("last_edges", len(D), _row_threads(self._n, shared), (*matrices, *rows), shared)
+
+    def _launch(self, name: str, blocks: int, threads: int, arguments: tuple[Any, ...], shared_bytes: int = 0) -> None:
+        macros = defines(self._tolerance, name == "last_edges" and shared_bytes > 0)
+        limit = self._shared_limit if shared_bytes else 0
+        compiled = compile_kernel("predecessors.cu", name, arithmetic_of(self._plan), macros, limit)
+        compiled((blocks,), (threads,), arguments, shared_mem=shared_bytes)
+
+
+def _row_threads(n: int, shared_bytes: int) -> int:
+    """Return the threads of a block of last_edges, which keeps ``shared_bytes`` of a row in shared memory."""
+    return min(1024 if shared_bytes >= _WIDE_ROW_BYTES else 512, -(-n // 32) * 32)
 
 
 def count_vertices(pred: Any, sources: Any, counts: Any) -> None:

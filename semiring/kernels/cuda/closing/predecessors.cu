@@ -12,6 +12,9 @@
 // undecided rows and the rows that do not add up, by Dijkstra's algorithm. If there are many direct edges, bounds
 // identifies the edges that no path needs.
 //
+// Where A and the whole of D are not on this GPU, collect_edges lists the direct edges of some rows, and last_edges
+// searches some rows of D. It then takes all weights from the lists, and the direct edges out of a vertex from heads.
+//
 // A stack of small matrices has contiguous matrices, one after the other. list_edges makes the sorted lists of each
 // matrix, all of the same length, and last_edges and repair_trees process the rows of all matrices. The result of a
 // matrix is that of the kernels for one matrix.
@@ -153,6 +156,25 @@ extern "C" __global__ void __launch_bounds__(256) lay_out(int n, int pieces, int
     if (j % SLICE) return;
     for (int lane = 1; lane < SLICE; ++lane) sum = max_(sum, degree[threadIdx.x + lane]);
     widths[j / SLICE] = sum;
+}
+
+// Append the direct edges out of the vertices first_row … first_row + gridDim.x - 1, in any order, to ``tails``,
+// ``heads`` and ``weights``. D and A hold the rows of these vertices. ``found``: the number of edges, which may exceed
+// ``limit``, the number that are stored.
+extern "C" __global__ void __launch_bounds__(256)
+    collect_edges(const element *D, long long d_rows, const element *A, long long a_rows, int n, int first_row,
+                  const double *tolerance, int limit, unsigned long long *found, int *tails, int *heads,
+                  element *weights, int *has_gain) {
+    const int i = first_row + blockIdx.x;
+    const element *row = D + blockIdx.x * d_rows, *edges = A + blockIdx.x * a_rows;
+#pragma unroll 4
+    for (int j = threadIdx.x; j < n; j += blockDim.x) {
+        const element w = edges[j], d = row[j];
+        if (j == i || !is_direct(w, d, tolerance)) continue;
+        if (is_better(w, ONE)) *has_gain = 1;
+        const unsigned long long place = atomicAdd(found, 1ull);
+        if (place < limit) tails[place] = i, heads[place] = j, weights[place] = w;
+    }
 }
 
 // The index of the first edge of vertex j. ``ends`` is the running sum of the widths.
@@ -311,9 +333,18 @@ INLINE int tied_edge(const element *row, const int *pred_row, int root, element 
     return UNDECIDED;
 }
 
-// Whether the path that ends in j adds up to its distance. The tolerance is `which`, multiplied by the number of edges
-// unless `which` is PATH.
-INLINE bool path_adds_up(const element *A, long long a_rows, int n, const int *pred_row, int root, int j, element d,
+// The weight of an edge that is in the list of its head.
+INLINE element weight_of(int tail, List edges) {
+    for (int c = 0; c < edges.degree; ++c) {
+        if (edges.sources[c * SLICE] == tail) return edges.weights[c * SLICE];
+    }
+    return ZERO;
+}
+
+// Whether the path that ends in j adds up to its distance. ``weight(p, v)``: the weight of an edge. The tolerance is
+// `which`, multiplied by the number of edges unless `which` is PATH.
+template <typename Weight>
+INLINE bool path_adds_up(Weight weight, int n, const int *pred_row, int root, int j, element d,
                          const double *tolerance, int which) {
     wide total = WIDE_ONE;
     int hops = 0;
@@ -321,7 +352,7 @@ INLINE bool path_adds_up(const element *A, long long a_rows, int n, const int *p
         int p = pred_row[v];
         if (p < 0 || hops > n) return false;
         p &= ~DOUBT;
-        total = times_wide(widened(A[p * a_rows + v]), total);
+        total = times_wide(widened(weight(p, v)), total);
         v = p;
     }
     return adds_up(total, d, tolerance, which, which == PATH ? 1 : hops);
@@ -347,19 +378,23 @@ INLINE element nearest_of(const element *row, int n, int i) {
 
 // ``pred`` (n, n): a tree for every row, except the rows that ``needs_repair`` (n) marks. ``longest``: as in
 // sort_edges. gridDim.y: the matrices of a stack.
+//
+// If A is null, D, pred and needs_repair have gridDim.x rows, those of the vertices from first_row on, and the lists
+// are complete. The direct edges out of vertex i then lead to heads[starts[i]] … heads[starts[i + 1] - 1].
 extern "C" __global__ void __launch_bounds__(1024)
     last_edges(const element *D, long long d_rows, const element *A, long long a_rows, int n, const int *degrees,
                const long long *ends, int longest, const int *sources, const element *weights,
-               const double *tolerance, const int *has_gain, int *pred, unsigned char *needs_repair) {
+               const double *tolerance, const int *has_gain, int *pred, unsigned char *needs_repair, int first_row,
+               const long long *starts, const int *heads) {
     __shared__ int has_undecided, has_doubtful, has_attached, has_failed;
-    const int i = blockIdx.x;
+    const int i = first_row + blockIdx.x;
     if (blockIdx.y) {  // a later matrix of a stack
         const long long places = ends[(n - 1) / SLICE] * SLICE * blockIdx.y;
         D += blockIdx.y * n * d_rows, A += blockIdx.y * n * a_rows, degrees += blockIdx.y * n;
         sources += places, weights += places, pred += (long long)blockIdx.y * n * n;
     }
-    const element *row = D + i * d_rows, *edges = A + i * a_rows;
-    int *pred_row = pred + (long long)i * n;
+    const element *row = D + blockIdx.x * d_rows, *edges = A + blockIdx.x * a_rows;
+    int *pred_row = pred + (long long)blockIdx.x * n;
     const bool monotone = !has_gain[blockIdx.y];
 #ifdef ROW_IN_SHARED
     DYNAMIC_SHARED(pool);
@@ -367,14 +402,19 @@ extern "C" __global__ void __launch_bounds__(1024)
     row = (const element *)pool;
 #endif
     if (threadIdx.x == 0) has_undecided = has_doubtful = has_attached = has_failed = 0;
+    if (A == nullptr) {
+        for (int j = threadIdx.x; j < n; j += blockDim.x) pred_row[j] = UNDECIDED;
+        __syncthreads();
+        for (long long c = starts[i] + threadIdx.x; c < starts[i + 1]; c += blockDim.x) pred_row[heads[c]] = i;
+    }
     __syncthreads();
     const element nearest = nearest_of(row, n, i);
     for (int j = threadIdx.x; j < n; j += blockDim.x) {
-        const element d = row[j], w = edges[j];
+        const element d = row[j];
         int v = UNDECIDED;
         if (j == i || eq(d, ZERO)) {
             v = NONE;
-        } else if (is_direct(w, d, tolerance)) {
+        } else if (A == nullptr ? pred_row[j] == i : is_direct(edges[j], d, tolerance)) {
             v = i;
         } else if (monotone) {
             v = best_edge(row, d, nearest, list_of(j, degrees, ends, longest, sources, weights), tolerance);
@@ -408,16 +448,20 @@ extern "C" __global__ void __launch_bounds__(1024)
         __syncthreads();
     }
     if (has_doubtful) {
+        const auto weight = [&](int p, int v) {
+            if (A != nullptr) return A[p * a_rows + v];
+            return weight_of(p, list_of(v, degrees, ends, longest, sources, weights));
+        };
         for (int j = threadIdx.x; j < n; j += blockDim.x) {
             const bool doubt = pred_row[j] >= DOUBT;
-            if (doubt && !path_adds_up(A, a_rows, n, pred_row, i, j, row[j], tolerance, TIGHT)) has_failed = 1;
+            if (doubt && !path_adds_up(weight, n, pred_row, i, j, row[j], tolerance, TIGHT)) has_failed = 1;
         }
         __syncthreads();
         for (int j = threadIdx.x; j < n; j += blockDim.x) {
             if (pred_row[j] >= DOUBT) pred_row[j] -= DOUBT;
         }
     }
-    if (threadIdx.x == 0) needs_repair[blockIdx.y * n + i] = has_undecided || has_failed;
+    if (threadIdx.x == 0) needs_repair[blockIdx.y * n + blockIdx.x] = has_undecided || has_failed;
 }
 
 // Recompute the marked rows of pred by Dijkstra's algorithm under the lengths |D[i, p] w(p, j) - D[i, j]|. The number
@@ -484,9 +528,10 @@ extern "C" __global__ void __launch_bounds__(512)
             }
             __syncthreads();
         }
+        const auto weight = [&](int p, int v) { return A[p * a_rows + v]; };
         for (int j = t; j < n; j += threads) {
             if (j == i || eq(row[j], ZERO)) continue;
-            if (!path_adds_up(A, a_rows, n, pred_row, i, j, row[j], tolerance, PATH)) *failure = 1;
+            if (!path_adds_up(weight, n, pred_row, i, j, row[j], tolerance, PATH)) *failure = 1;
         }
         __syncthreads();
     }
