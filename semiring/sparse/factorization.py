@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
@@ -32,6 +33,7 @@ from semiring.errors import (
     DivergenceError,
     DTypeError,
     IntegerOverflowError,
+    NegativeCycleError,
     NoPathError,
     ShapeError,
     no_star,
@@ -44,6 +46,7 @@ from semiring.namespaces import is_device_array
 from semiring.out_of_core.stored_matrix import is_npy_name
 from semiring.progress import Progress, report_progress
 from semiring.sparse.edge_inputs import SparseEntries, check_values, edges_of
+from semiring.sparse.improving_cycles import ImprovingCycles, check_on_cycle, unbounded_value
 from semiring.sparse.mixed_signs import ExactPotentials, find_potentials, raise_for_negative_cycle
 from semiring.sparse.numeric_factor import FactorNumbers, OpenFactor, PivotError, update_factor_numbers
 from semiring.sparse.path_counts import check_counts
@@ -81,6 +84,7 @@ def factor(
     weight: str | Callable[[Any], Any] | None = ...,
     directed: bool | None = ...,
     columns: tuple[str, str] | None = ...,
+    on_cycle: Literal["raise", "unbounded"] = ...,
     check: bool = ...,
     threads: int | None = ...,
     device: Any = ...,
@@ -96,6 +100,7 @@ def factor(
     weight: str | Callable[[Any], Any] | None = ...,
     directed: bool | None = ...,
     columns: tuple[str, str] | None = ...,
+    on_cycle: Literal["raise", "unbounded"] = ...,
     check: bool = ...,
     threads: int | None = ...,
     device: Any = ...,
@@ -110,6 +115,7 @@ def factor(
     weight: str | Callable[[Any], Any] | None = None,
     directed: bool | None = None,
     columns: tuple[str, str] | None = None,
+    on_cycle: Literal["raise", "unbounded"] = "raise",
     check: bool = True,
     threads: int | None = None,
     device: Any = None,
@@ -135,6 +141,10 @@ def factor(
         installed, else minimum degree.
     weight, directed, columns : optional
         How edges are read, as in `best_paths`.
+    on_cycle : str, default "raise"
+        The answer of queries about walks over a cycle that improves without end, such as a negative cycle of min-plus:
+        ``"raise"``, or ``"unbounded"``, which returns −∞ in min-plus and ∞ in max-plus, of floats. Queries about other
+        walks have their answers in any case.
     check : bool, default True
         Whether to warn of the "no edge" of another convention in a dense matrix (`SuspiciousWeightsWarning`). The
         weights of edges are validated in any case, because their signs decide how the graph is eliminated.
@@ -159,12 +169,11 @@ def factor(
 
     Raises
     ------
-    NegativeCycleError
-        If the graph has a negative cycle, with its vertices.
     DivergenceError
-        If a pivot of another semiring has no star.
+        If a pivot of a semiring that sums paths has no star. In min_plus, max_plus, max_times and min_times the queries
+        raise it, or `NegativeCycleError`, with the vertices of the cycle.
     AlgebraError
-        For a semiring without a star.
+        For a semiring without a star, and with ``on_cycle="unbounded"`` for one without an infinite gain.
     DomainError
         For an entry that is NaN or outside the domain, and for an edge of unbounded gain.
     IntegerOverflowError
@@ -172,7 +181,7 @@ def factor(
     TooLargeError, DTypeError, ShapeError, MissingExtraError
         If the factor does not fit into memory, or an argument has the wrong dtype or shape, or METIS is missing.
     UnknownNameError
-        For an unknown semiring or ordering.
+        For an unknown semiring, ordering or ``on_cycle``.
     DeviceError
         If there is no such GPU.
 
@@ -182,6 +191,10 @@ def factor(
     planar graph of 65,000 vertices. Graphs without small separators, such as random ones of six edges a vertex, fill
     up: `Factor.nnz` tends to n²/4. Their ordering takes minutes and cannot be interrupted. A terminal or a notebook
     shows a line about it. If their factor would not fit into memory, ``"auto"`` refuses them before the ordering.
+
+    Only cycles on a walk from an asked source to an asked target matter. If the elimination meets a cycle that improves
+    without end, it is repeated without the strong components that have such a cycle. A query then also searches the
+    edges from its sources.
 
     Exact sums on the edges decide whether a cycle is negative, so height differences raise no false alarm. Floats of
     both signs that are not whole numbers are eliminated under potentials in float64. The potentials are exact, at some
@@ -205,6 +218,7 @@ def factor(
     count = None if threads is None else check_threads(threads)
     placement = select_placement(device)
     check_flags({"check": check, "explain": explain})
+    check_on_cycle(on_cycle, algebra)
     edges = edges_of(A, algebra, reading=Reading(weight, directed, columns), check=check).require_eliminable()
     wide = isinstance(ordering, str) and ordering == "auto" and _has_wide_levels(edges)
     line, start = f"ordering {edges.pattern.n:,} vertices without small separators", perf_counter()
@@ -214,7 +228,7 @@ def factor(
     if wide:
         announce(line, perf_counter() - start)
     with report_progress(progress, "factor"):
-        result = Factor(algebra, edges, analysis, count, placement)
+        result = Factor(algebra, edges, analysis, count, placement, on_cycle=on_cycle)
     return (result, result.explain()) if explain else result
 
 
@@ -259,6 +273,8 @@ class Factor:
         The memory of the factor. The default is that of the host.
     changed : tuple, or None
         An earlier factor, and the indices of the entries that differ from it.
+    on_cycle : str, or None
+        As of `factor`. None raises the error of a cycle that improves without end at once.
 
     Attributes
     ----------
@@ -284,10 +300,14 @@ class Factor:
         threads: int | None,
         placement: Any = None,
         changed: tuple[Factor, Array] | None = None,
+        *,
+        on_cycle: str | None = None,
     ) -> None:
         self._placement = placement or HostPlacement()
         self.semiring, self.dtype, self.names = semiring, edges.values.dtype, edges.names
         self._edges, self._analysis, self._threads = edges, analysis, threads
+        self._all_edges, self._on_cycle = edges, on_cycle
+        self._cycles: ImprovingCycles | None = None  # whose edges are not eliminated
         self._vertices = Vertices(edges.pattern.n, edges.names)
         self.ordering, self.order = analysis.ordering, analysis.order
         self._counts = counts_paths(semiring, self.dtype)
@@ -303,7 +323,7 @@ class Factor:
         self._work_dtype = self.dtype if own else choose_work_dtype(semiring, self.dtype, len(self), self._largest)
         try:
             with self._placement.context():
-                self._numbers = self._eliminate(changed)
+                self._numbers = self._eliminate_bounded(changed)
                 if adds_products(semiring) and edges.values.size and not self._counts:
                     positive = bool(edges.scan.low >= 0)
                     warn_of_diverging_sum(semiring, self._numbers.memory, nonnegative=positive)
@@ -367,6 +387,7 @@ class Factor:
             memory=self.memory,
             work_dtype=np.dtype(numbers.plan.dtype),
             potentials=potentials,
+            cycles=0 if self._cycles is None else len(self._cycles.errors),
             threads=numbers.plan.threads,
             device="cpu" if self._placement.xp is np else "cuda",
         )
@@ -406,6 +427,62 @@ class Factor:
         semiring = path_counts(self.semiring.name) if self._counts else self.semiring
         return make_plan(semiring, dtype, nonnegative=nonnegative, threads=threads)
 
+    def _eliminate_bounded(self, base: tuple[Factor, Any] | None) -> FactorNumbers:
+        """Return the factor's numbers, without the strong components in which a cycle improves without end."""
+        try:
+            return self._eliminate(base)
+        except DivergenceError as error:
+            is_tropical = self.semiring.tropical is not None
+            if self._on_cycle is None or not (is_tropical or self.semiring in (max_times, min_times)):
+                raise
+            if self._on_cycle == "unbounded":
+                unbounded_value(self.semiring, self.dtype)  # DTypeError for integers
+            cycles = self._cycles = ImprovingCycles(self._all_edges, self.semiring)
+            if not is_tropical:
+                cycles.remove(error)
+        while True:
+            edges, zero = self._all_edges, self.semiring.zero_for(self.dtype)
+            values = np.where(cycles.has_remaining_ends, edges.values, zero).astype(self.dtype, copy=False)
+            self._edges = check_values(edges.pattern, values, self.semiring, edges.names)
+            try:
+                return self._eliminate(None)
+            except DivergenceError as error:
+                cycles.remove(error)
+
+    def _find_unbounded(self, sources: Array, targets: Array, *, is_paired: bool = False) -> Array | None:
+        """Return a mask (p, q), or (p,) of pairs, where walks improve without end; None if there are none.
+
+        Raises `DivergenceError` if there are some, unless ``on_cycle`` is "unbounded".
+        """
+        if self._cycles is None:
+            return None
+        mask = self._cycles.join(sources, targets, is_paired=is_paired)
+        if not mask.any():
+            return None
+        if self._on_cycle != "unbounded":
+            place = np.unravel_index(int(mask.argmax()), mask.shape)
+            raise self._cycle_error(sources[place[:1]], targets[place[-1:]])
+        return mask
+
+    def _refuse_unbounded_rows(self, vertices: Array) -> None:
+        """Raise `DivergenceError` if walks from some vertices improve without end, with ``on_cycle="raise"``."""
+        if self._cycles is not None and self._on_cycle != "unbounded":
+            starts = vertices[self._cycles.starts[vertices]]
+            if starts.size:
+                raise self._cycle_error(starts[:1], None)
+
+    def _cycle_error(self, sources: Array, targets: Array | None) -> DivergenceError:
+        """Return the error for the walks from some vertices to others, with the names of the cycle."""
+        assert self._cycles is not None
+        error = copy(self._cycles.error_between(sources, targets))  # a raised error keeps its traceback
+        return (error.of_paths() if isinstance(error, NegativeCycleError) else error).named(self.names)
+
+    def _write_unbounded(self, values: Any, mask: Array | None) -> Any:
+        """Write the weight of walks that improve without end to a result."""
+        if mask is not None:
+            values[self._placement.xp.asarray(mask)] = unbounded_value(self.semiring, self.dtype)
+        return values
+
     def _eliminate(self, base: tuple[Factor, Any] | None) -> FactorNumbers:
         """Return the factor's numbers. If potentials are needed, also set the shift and the work dtype.
 
@@ -442,6 +519,8 @@ class Factor:
 
     def _may_be_reused(self, layout: FactorLayout, plan: KernelPlan) -> bool:
         """Return whether an update may reuse these numbers: updates are stored, and layout and plan are equal."""
+        if self._cycles is not None:
+            return False
         own = self._numbers
         same = own.layout is layout and own.plan.dtype == plan.dtype and own.plan.facts == plan.facts
         return own.updates is not None and self._has_no_potentials and same
@@ -516,6 +595,8 @@ class Factor:
         ------
         ShapeError, DTypeError, DomainError
             If b has another number of rows, or a dtype that does not fit, or entries outside the domain.
+        NegativeCycleError, DivergenceError
+            If a cycle that improves without end reaches an entry of b, unless ``on_cycle`` is "unbounded".
         IntegerOverflowError
             If sums of b and of paths may leave the dtype.
 
@@ -535,6 +616,7 @@ class Factor:
         if right_side.ndim not in (1, 2) or right_side.shape[0] != n:
             raise ShapeError(f"b is {right_side.shape}: give shape ({n},) or ({n}, k)")
         scan = check_entries(right_side, self.semiring, "b")
+        mask = self._find_unbounded_solutions(to_host_array(right_side), transpose)
         if has_inner_zero(self.semiring, self._work_dtype):
             ends = [abs(int(end)) for end in (scan.low, scan.high) if end is not None]
             if max(ends, default=0) + self._largest * n >= limits_of(self._work_dtype).half:
@@ -550,7 +632,7 @@ class Factor:
         matrix = as_columns(B)
         if self._exact is not None:
             solution = self._exact.solve(matrix, transpose).reshape(right_side.shape)
-            return self._decode_result(self._placement.xp.asarray(solution))
+            return self._write_unbounded(self._decode_result(self._placement.xp.asarray(solution)), mask)
         shift = None if self._shift is None else self._shift[:, np.newaxis] * (-1.0 if transpose else 1.0)
         if shift is not None:
             matrix = matrix + shift
@@ -562,7 +644,24 @@ class Factor:
                 sweeps.solve(xp.asarray(np.ascontiguousarray(matrix)), values)
             if shift is not None:
                 values -= xp.asarray(shift)
-            return self._decode_result(values.reshape(right_side.shape))
+            return self._write_unbounded(self._decode_result(values.reshape(right_side.shape)), mask)
+
+    def _find_unbounded_solutions(self, b: Array, transpose: bool) -> Array | None:
+        """Return a mask of the shape of b of the entries of x that improve without end, as `_find_unbounded`.
+
+        Only cycles on a walk to an entry of b other than the zero matter, with ``transpose`` on a walk from one.
+        """
+        if self._cycles is None:
+            return None
+        columns = as_columns(b) != self.semiring.zero_for(b.dtype)
+        mask = np.zeros(columns.shape, np.bool_)
+        for column, support in enumerate(columns.T):
+            mask[:, column] = self._cycles.join_any(np.flatnonzero(support), is_forward=transpose)
+        if mask.any() and self._on_cycle != "unbounded":
+            support = np.flatnonzero(columns[:, mask.any(axis=0).argmax()])
+            everything = np.arange(len(self))
+            raise self._cycle_error(*((support, everything) if transpose else (everything, support)))
+        return mask.reshape(b.shape) if mask.any() else None
 
     def _decode_result(self, result: Any) -> Any:
         """Convert a result of the kernels to the caller's dtype and value of "no path"."""
@@ -587,7 +686,10 @@ class Factor:
                 block = xp.asarray(self._exact.row_distances(vertices[positions], np.arange(len(self)), copy))
             if shift is not None:
                 block += xp.asarray(shift) - xp.asarray(shift[vertices[positions], np.newaxis])
-            receive(positions, self._decode_result(block))
+            rows = self._decode_result(block)
+            if self._cycles is not None and not columns:
+                rows = self._write_unbounded(rows, self._find_unbounded(vertices[positions], np.arange(len(self))))
+            receive(positions, rows)
 
         if vertices.size:
             self._sweeps(columns=columns).rows(vertices, hand_over)
@@ -601,9 +703,9 @@ class Factor:
             else:
                 out[positions] = _copy_to_host(block)
 
-        direct = (
-            self._has_no_potentials and self._work_dtype == self.dtype and not has_inner_zero(self.semiring, self.dtype)
-        )
+        self._refuse_unbounded_rows(vertices)
+        has_own_encoding = self._work_dtype == self.dtype and not has_inner_zero(self.semiring, self.dtype)
+        direct = self._has_no_potentials and has_own_encoding and self._cycles is None
         with self._placement.context():
             if direct and vertices.size:  # the kernels use the caller's encoding
                 self._sweeps().rows_into(vertices, out)
@@ -629,6 +731,8 @@ class Factor:
         ------
         VertexError
             For a source or target that is not a vertex.
+        NegativeCycleError, DivergenceError
+            If walks of an asked pair improve without end, unless ``on_cycle`` is "unbounded".
         TooLargeError
             If the table does not fit into memory.
 
@@ -651,6 +755,7 @@ class Factor:
             with self._placement.context():
                 return self._compute_rows(rows, f"{rows.size:,} rows of A*")
         columns = self._vertices.indices(targets)
+        mask = self._find_unbounded(rows, columns)
         needed = rows.size * columns.size * self._work_dtype.itemsize
         with self._placement.context():
             self._placement.demand(needed, f"a table of {rows.size:,} × {columns.size:,}", _SMALLER_CALLS)
@@ -661,7 +766,7 @@ class Factor:
                 values = self._placement.xp.asarray(self._exact.row_distances(rows, columns, _copy_to_host(values)))
             if self._shift is not None:
                 values += self._placement.xp.asarray(self._shift[columns] - self._shift[rows, np.newaxis])
-            return self._decode_result(values)
+            return self._write_unbounded(self._decode_result(values), mask)
 
     def distances(self, sources: Any, targets: Any) -> Any:
         """Return the entries of A* for a list of pairs: in min-plus, the distances from each source to its target.
@@ -681,6 +786,8 @@ class Factor:
         ------
         VertexError
             For a source or target that is no vertex.
+        NegativeCycleError, DivergenceError
+            As in `table`.
         ShapeError
             If the lists differ in length.
 
@@ -703,6 +810,7 @@ class Factor:
         if rows.size != columns.size:
             counts = f"{rows.size} source{'s'[: rows.size != 1]} and {columns.size} target{'s'[: columns.size != 1]}"
             raise ShapeError(f"{counts}: give two lists of one length, or call table for all combinations")
+        mask = self._find_unbounded(rows, columns, is_paired=True)
         xp = self._placement.xp
         with self._placement.context():
             values = xp.empty(rows.size, self._work_dtype)
@@ -712,7 +820,7 @@ class Factor:
                 values = xp.asarray(self._exact.pair_distances(rows, columns, _copy_to_host(values)))
             if self._shift is not None:
                 values += xp.asarray(self._shift[columns] - self._shift[rows])
-            return self._decode_result(values)
+            return self._write_unbounded(self._decode_result(values), mask)
 
     def _compute_rows(self, rows: Array, subject: str, remedy: str = _SMALLER_CALLS) -> Any:
         """Return rows of A* in a new array. Raises `TooLargeError` with ``subject`` and ``remedy`` in its message."""
@@ -739,6 +847,8 @@ class Factor:
         ------
         VertexError
             For a source or target that is not a vertex.
+        NegativeCycleError, DivergenceError
+            As in `table`.
         """
         return self.table([source], [target])[0, 0]
 
@@ -759,6 +869,8 @@ class Factor:
         ------
         NoPathError
             If no path leads from the source to the target.
+        NegativeCycleError, DivergenceError
+            If walks from the source to the target improve without end, whatever ``on_cycle`` is.
         VertexError
             For a source or target that is not a vertex.
         AlgebraError
@@ -778,6 +890,9 @@ class Factor:
         [0, 2, 1]
         """
         i, j = self._vertices.index(source), self._vertices.index(target)
+        ends = np.array([i]), np.array([j])
+        if self._cycles is not None and self._cycles.join(*ends).any():
+            raise self._cycle_error(*ends)
         vertices = self._open_factor.path(i, j) if self._exact is None else self._exact.path(i, j)
         if not vertices:
             raise NoPathError(f"no path leads from {self._vertices.name(i)} to {self._vertices.name(j)}")
@@ -857,7 +972,8 @@ class Factor:
 
     def _reduce_rows(self, vertices: Array, reduction: Reduction) -> Array:
         """Return a reduction of the rows of some vertices, which are computed some at a time."""
-        if reduction.needs_only_worst and self._has_no_potentials and vertices.size:
+        self._refuse_unbounded_rows(vertices)
+        if reduction.needs_only_worst and self._has_no_potentials and self._cycles is None and vertices.size:
             worst = np.empty(vertices.size, self._work_dtype)
             with self._placement.context():
                 self._sweeps().worst(vertices, worst)
@@ -902,6 +1018,8 @@ class Factor:
 
         Raises
         ------
+        NegativeCycleError, DivergenceError
+            If some cycle improves without end, unless ``on_cycle`` is "unbounded".
         TooLargeError
             If n² entries do not fit into memory, before any work.
         """
@@ -936,7 +1054,7 @@ class Factor:
             If A has an edge that this factor has no entry for. Other errors are those of `factor`.
         """
         edges = edges_of(A, self.semiring, self.dtype).require_eliminable()
-        own = self._edges
+        own = self._all_edges
         if edges.pattern.n != len(self):
             raise ShapeError(f"A has {edges.pattern.n} vertices, the factor {len(self)}")
         if own.names is not None and edges.names is not None and own.names != edges.names:
@@ -947,7 +1065,12 @@ class Factor:
             values = np.full(own.values.size, self.semiring.zero_for(self.dtype), self.dtype)
             values[indices] = edges.values
         entries = SparseEntries(own.pattern, values, own.names, edges.scan)
-        return Factor(self.semiring, entries, self._analysis, self._threads, self._placement)
+        return self._with_entries(entries)
+
+    def _with_entries(self, entries: SparseEntries, changed: tuple[Factor, Array] | None = None) -> Factor:
+        """Return the factor of other entries of the same pattern, with the options of this factor."""
+        options = {"on_cycle": self._on_cycle}
+        return Factor(self.semiring, entries, self._analysis, self._threads, self._placement, changed, **options)
 
     def update(self, edges: Iterable[tuple[Any, Any, Any]]) -> Factor:
         """Return the factor of the matrix after a change of some weights, bitwise identical to a new `factor`.
@@ -987,12 +1110,12 @@ class Factor:
             raise ShapeError("an edge is not a triple: give (from, to, weight) for each edge that changes")
         tails = self._vertices.indices([edge[0] for edge in listed])
         heads = self._vertices.indices([edge[1] for edge in listed])
-        own, indices = self._edges, self._edge_indices(tails, heads)
+        own, indices = self._all_edges, self._edge_indices(tails, heads)
         values = own.values.copy()
         if listed:
             values[indices] = convert_right_side([edge[2] for edge in listed], self.semiring, self.dtype, "weights")
         changed = check_values(own.pattern, values, self.semiring, own.names).require_eliminable()
-        return Factor(self.semiring, changed, self._analysis, self._threads, self._placement, (self, indices))
+        return self._with_entries(changed, (self, indices))
 
     def _edge_indices(self, rows: Array, columns: Array) -> Array:
         """Return the indices of edges in the pattern. Raises `ShapeError` for an edge that it does not have."""
@@ -1134,6 +1257,8 @@ class FactorExplanation:
     potentials : {"", "float64", "exact"}
         The arithmetic of the potentials under which weights of both signs are eliminated. It is empty without
         potentials.
+    cycles : int
+        The number of strong components with a cycle that improves without end, which are not eliminated.
     threads : int
         The number of threads on a CPU.
     device : str
@@ -1153,6 +1278,7 @@ class FactorExplanation:
     memory: int
     work_dtype: np.dtype[Any]
     potentials: str
+    cycles: int
     threads: int
     device: str
 
@@ -1165,6 +1291,8 @@ class FactorExplanation:
         threads = f" with {self.threads} thread{'s' * (self.threads > 1)}" if self.device == "cpu" else ""
         triangles = "one triangle, because A is symmetric" if self.symmetric else "two triangles"
         potentials = [f"  weights  of both signs, under {self.potentials} potentials"] if self.potentials else []
+        components = f"{self.cycles:,} strong component{'s' * (self.cycles > 1)}"
+        cycles = [f"  cycles   improve without end in {components}, which are not eliminated"] if self.cycles else []
         groups = f"{self.supernodes:,} supernode{'s' * (self.supernodes != 1)}"
         rows = f"{self.largest_front:,} row{'s' * (self.largest_front != 1)}"
         return "\n".join(
@@ -1173,6 +1301,7 @@ class FactorExplanation:
                 f"  order    {self.ordering.replace('_', ' ')}, {groups}, the largest front has {rows}",
                 f"  fill     {self.nnz:,} entries, {self.fill:.2g} for each edge, in {triangles}",
                 *potentials,
+                *cycles,
                 f"  method   elimination in {self.work_dtype}, on {self.device}{threads}",
                 f"  cost     {self.operations:,} pairs of ⊗ and ⊕, {format_bytes(self.memory)}",
             ]

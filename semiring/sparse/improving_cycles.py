@@ -129,6 +129,18 @@ class ImprovingCycles:
         removed = np.flatnonzero(self.is_removed)
         return self.before(removed), self.after(removed)
 
+    @property
+    def starts(self) -> Array:
+        """A mask (n,) of the vertices from which some walks improve without end."""
+        return self._ends[0]
+
+    def join_any(self, vertices: Array, *, is_forward: bool) -> Array:
+        """Return a mask (n,) of the vertices with walks to some vertices that improve without end, or from them."""
+        reach = self.after if is_forward else self.before
+        if not self._ends[not is_forward][vertices].any():
+            return np.zeros(self.is_removed.size, np.bool_)
+        return reach(np.flatnonzero(reach(vertices) & self.is_removed))
+
     def join(self, sources: Array, targets: Array, *, is_paired: bool = False) -> Array:
         """Return a mask (p, q) of the pairs whose walks improve without end.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,7 @@ from semiring.sparse.factorization import (
     convert_right_side,
     largest_magnitude,
 )
+from semiring.sparse.improving_cycles import check_on_cycle
 from semiring.sparse.numeric_factor import PivotError
 from semiring.sparse.path_counts import check_counts
 from semiring.sparse.placement import select_placement
@@ -62,6 +63,7 @@ def fixed_point(
     weight: str | Callable[[Any], Any] | None = None,
     directed: bool | None = None,
     columns: tuple[str, str] | None = None,
+    on_cycle: Literal["raise", "unbounded"] = "raise",
     check: bool = True,
     threads: int | None = None,
     device: Any = None,
@@ -83,6 +85,9 @@ def fixed_point(
         Solve x = x ⊗ A ⊕ b instead.
     weight, directed, columns : optional
         How edges are read, as in `best_paths`.
+    on_cycle : str, default "raise"
+        The entries whose walks to b lead over a cycle that improves without end, as in `factor`: an error, or
+        ``"unbounded"``, −∞ in min-plus and ∞ in max-plus.
     check : bool, default True
         Whether to warn of the "no edge" of another convention in a dense matrix (`SuspiciousWeightsWarning`). The
         entries are validated in any case, because their signs decide how the system is solved.
@@ -104,7 +109,10 @@ def fixed_point(
     AlgebraError
         For a semiring without a star, unless A lists edges and is acyclic.
     NegativeCycleError, DivergenceError
-        If a cycle that improves or diverges reaches an entry of b. Other cycles do not matter.
+        If a cycle that improves or diverges reaches an entry of b, unless ``on_cycle`` is "unbounded". Other cycles do
+        not matter.
+    UnknownNameError
+        For an unknown semiring or ``on_cycle``.
     IntegerOverflowError, DomainError, DTypeError, DeviceError
         As in `closure` and `factor`.
 
@@ -127,6 +135,7 @@ def fixed_point(
     count = get_threads() if threads is None else check_threads(threads)
     check_flags({"check": check})
     require_flag(transpose, "transpose")
+    check_on_cycle(on_cycle, algebra)
     gpu = None if is_one_of(device, ("cpu",)) else device
     with device_context((), gpu):  # DeviceError if there is no such GPU
         pass
@@ -140,10 +149,12 @@ def fixed_point(
             edges = replace(edges, values=values)
         support = _nonzero_rows(align_labels(to_host_array(b), edges.names), algebra)
         relevant = relevant_edges(edges, *((support, None) if transpose else (None, support)))
-        if relevant is None:
+        if relevant is None and on_cycle == "raise":
             raise
     # The entries of the other vertices are the zero, whatever cycles these are on.
-    factor = Factor(algebra, relevant, analyse(relevant.pattern), count, select_placement(gpu))
+    edges = edges if relevant is None else relevant
+    analysis, option = analyse(edges.pattern), None if on_cycle == "raise" else on_cycle
+    factor = Factor(algebra, edges, analysis, count, select_placement(gpu), on_cycle=option)
     return np.asarray(to_host_array(factor.solve(b, transpose=transpose)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from itertools import pairwise, product
 
 import numpy as np
@@ -72,6 +73,85 @@ def test_pairs_over_cycles_are_unbounded(sign, is_sparse, rng):
         near = paths(X, limit=2.0 * sign, on_cycle="unbounded").matrix.tocoo()
         found = dict(zip(zip(near.row.tolist(), near.col.tolist(), strict=True), sign * near.data, strict=True))
         assert found == pytest.approx({(i, j): D[i, j] for i, j in np.argwhere(D <= 2).tolist()})
+
+
+@pytest.mark.parametrize("on_cycle", ["raise", "unbounded"])
+@pytest.mark.parametrize("semiring", ["min_plus", "max_plus"])
+def test_a_factor_answers_about_walks_that_meet_no_cycle(semiring, on_cycle, rng):
+    sign = 1 if semiring == "min_plus" else -1
+
+    def expect(expected, function, *args, **options):
+        """Check a result, or that an unbounded one is an error unless it was requested."""
+        if on_cycle == "raise" and np.isneginf(expected).any():
+            with pytest.raises(NegativeCycleError, match="going round it improves without end"):
+                function(*args, **options)
+        else:
+            found = function(*args, **options)
+            np.testing.assert_allclose(sign * (found[1] if isinstance(found, tuple) else found), expected, atol=1e-12)
+
+    for trial, (A, D) in enumerate(cases(rng, 40)):
+        n, edges = len(A), np.isfinite(A)
+        X = scipy.sparse.csr_array((sign * A[edges], np.nonzero(edges)), shape=A.shape)
+        other = scipy.sparse.csr_array((sign * np.full(X.nnz, 9.0), X.indices, X.indptr), X.shape)
+        F = sr.factor(other if semiring == "min_plus" and trial % 3 else X, semiring, on_cycle=on_cycle)
+        if trial % 3 == 1:
+            F = F.refactor(X)
+        elif trial % 3 == 2:
+            F = pickle.loads(pickle.dumps(F.update([(i, j, sign * A[i, j]) for i, j in np.argwhere(edges).tolist()])))
+        assert (F.explain().cycles > 0) == np.isneginf(D).any()
+        expect(D, F.closure)
+        expect(D, next, F.rows(n))
+        if sign > 0 and not (on_cycle == "raise" and np.isneginf(D).any()):
+            expect(D.max(axis=1), F.rows, reduce="eccentricity")
+        some, others = rng.integers(0, n, (2, 3))
+        expect(D[np.ix_(some, others)], F.table, some, others)
+        expect(D[some, others], F.distances, some, others)
+        for transpose in (False, True):
+            b = np.full((n, 2), inf)
+            b[some[0], 0], b[some[1:], 1] = 1, 0
+            walks = D.T if transpose else D
+            expected = np.stack([walks[:, some[0]] + 1, walks[:, some[1:]].min(axis=1)], axis=1)
+            expect(expected, F.solve, sign * b, transpose=transpose)
+            expect(expected[:, 0], F.solve, sign * b[:, 0], transpose=transpose)
+            for matrix in (X, sign * A):
+                options = {"transpose": transpose, "on_cycle": on_cycle}
+                expect(expected, sr.fixed_point, matrix, sign * b, semiring, **options)
+        for i, j in product(range(n), repeat=2):
+            expect(D[i, j], F.distance, i, j)
+            if np.isfinite(D[i, j]):
+                assert sum(A[u, v] for u, v in pairwise(F.path(i, j))) == pytest.approx(D[i, j])
+            else:
+                with pytest.raises(sr.NoPathError if D[i, j] > 0 else NegativeCycleError):
+                    F.path(i, j)
+
+
+def test_a_factor_of_integers_or_probabilities_ignores_other_cycles(tmp_path):
+    network = sr.Network(np.array([[inf, 1, inf], [inf, inf, inf], [inf, 1, -2]]), names="abc")
+    assert sr.factor(network).distance("a", "b") == 1
+    with pytest.raises(NegativeCycleError, match="by name, it is c → c"):
+        sr.factor(network).rows(out=str(tmp_path / "rows.npy"))
+    with pytest.raises(NegativeCycleError, match="by name, it is c → c"):
+        sr.factor(network, on_cycle="unbounded").path("c", "b")
+    whole = scipy.sparse.csr_array(([1, 1, -2], ([0, 2, 2], [1, 1, 2])), shape=(3, 3))
+    assert sr.factor(whole).table([0], [1]).tolist() == [[1]]
+    with pytest.raises(sr.DTypeError, match=r"astype\(float\)"):
+        sr.factor(whole, on_cycle="unbounded")
+    F = sr.factor([[0.0, 0.5, 0.0], [0.0, 0.0, 0.0], [0.0, 0.5, 3.0]], "max_times")
+    assert (F.distance(0, 1), F.path(0, 1)) == (0.5, [0, 1])
+    with pytest.raises(sr.DivergenceError, match="through vertex 2"):
+        F.distance(2, 1)
+    with pytest.raises(sr.AlgebraError, match="max_times has no such value"):
+        sr.factor(np.eye(2), "max_times", on_cycle="unbounded")
+
+
+def test_many_small_cycles_take_one_pass():
+    """Each cycle cost a pass over all edges, and two masks of all vertices."""
+    n = 6000
+    tails = np.arange(n)
+    A = scipy.sparse.csr_array((np.where(tails % 2, 1.0, -2.0), (tails, tails ^ 1)), shape=(n, n))
+    P = sr.shortest_paths(A, sources=[0, 3, 7], on_cycle="unbounded")
+    assert np.argwhere(np.isneginf(P.matrix)).tolist() == [[0, 0], [0, 1], [1, 2], [1, 3], [2, 6], [2, 7]]
+    assert np.isneginf(sr.factor(A, on_cycle="unbounded").distances([0, 4], [1, 5])).all()
 
 
 def test_names_frames_and_graphs(rng):
