@@ -108,7 +108,7 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
         )
     route = _find_route(query, result)
     _print_answer(report, query, result, route)
-    if route is None and _has_reverse_path(query, function):
+    if route is None and not _improves(query, result) and _has_reverse_path(query, function):
         report("edges lead one way, and a path leads back: --undirected takes each edge in both directions")
     if not some:
         report("", "all pairs")
@@ -180,8 +180,15 @@ def _find_route(query: PathQuery, paths: Any) -> list[int] | None:
         return None
     try:
         return [int(vertex) for vertex in paths.path(query.source, query.target)]
-    except NoPathError:
+    except (NoPathError, NegativeCycleError):
         return None
+
+
+def _improves(query: PathQuery, paths: Any) -> bool:
+    """Return whether the walks of the requested pair improve without end."""
+    if query.source is None or query.target is None or query.semiring.tropical is None:
+        return False
+    return bool(paths.distance(query.source, query.target) == -query.semiring.zero_for(np.dtype(np.float64)))
 
 
 def _has_reverse_path(query: PathQuery, function: str) -> bool:
@@ -220,6 +227,12 @@ def _print_route(
     report: Report, query: PathQuery, paths: Any, route: Sequence[int] | None, source: int, target: int
 ) -> None:
     """Print a headline and a line for each stop, with the weight of the edge that leads to it; or "no path"."""
+    if _improves(query, paths):
+        value = paths.distance(source, target)
+        report.add_facts(path=None, weights=None, value=value)
+        ends = f"{query.name(source)} → {query.name(target)}"
+        report("", f"{ends}: {query.value_name} {query.format_value(value)}, walks improve without end over a cycle")
+        return
     if route is None:
         report.add_facts(path=None, weights=None, value=None)
         report("", f"no path leads from {query.name(source)} to {query.name(target)}")

@@ -108,6 +108,7 @@ HOPS = "a,b,9\nb,c,4\na,c,3\n"
 SQUARE = "a,b\nb,d\na,c\nc,d\n"  # acyclic: with each vertex itself 4 + 4 + 1 pairs
 BUSES = "branch,from_bus,to_bus,x\n1,1,2,5\n2,2,3,6\n3,1,3,20\n"
 BARE = "1,1,2,5\n2,2,3,6\n3,1,3,20\n"
+AROUND = "a,b,1\nb,c,-2\nc,b,1\nx,y,3\n"
 BOTH_WAYS = "a,b,1\nb,a,2\nb,c,1\n"
 
 #: The text of x.csv, the words of a command, its exit code, and what it prints.
@@ -132,6 +133,9 @@ PRINTED = [
     (BOTH_WAYS, "paths x.csv --from b --to a --without a b -o d.npy", 0, "\nb → a: distance 2, 1 edge\n"),
     (BOTH_WAYS, "paths x.csv --from a --to b --without a b", 1, "no path leads from a to b"),
     (BOTH_WAYS, "paths x.csv --from a --to b --without a b -o d.npy", 1, "no path leads from a to b"),
+    (AROUND, "paths x.csv --from x --to y", 0, "x → y: distance 3"),
+    (AROUND, "paths x.csv --from a --to c", 2, "the cycle b → c → b"),
+    (AROUND, "paths x.csv --from a --to c --on-cycle unbounded", 1, "a → c: distance -∞, walks improve without end"),
     (BOTH_WAYS, "paths x.csv --from a --without c a", 2, "no edge leads from c to a"),
     (BOTH_WAYS, "paths x.csv --from a --without c a -o d.npy", 2, "no edge leads from c to a"),
     # columns
