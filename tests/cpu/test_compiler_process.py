@@ -78,16 +78,16 @@ def test_numpy_computes_until_the_process_has_compiled(rng, started):
 
 
 def test_one_process_at_a_time_and_one_for_each_group(started):
-    assert compiler_process.request(PLAN, PRODUCT)
-    assert compiler_process.request(PLAN, "closure")
+    assert compiler_process.ensure_compiling(PLAN, PRODUCT)
+    assert compiler_process.ensure_compiling(PLAN, "closure")
     assert len(started) == 1
     _finish(started[0], PRODUCT)
-    assert compiler_process.request(PLAN, "closure")
+    assert compiler_process.ensure_compiling(PLAN, "closure")
     assert len(started) == 2
     started[1].status = 1
-    assert not compiler_process.request(PLAN, "closure"), "it failed, so the caller compiles"
+    assert not compiler_process.ensure_compiling(PLAN, "closure"), "it failed, so the caller compiles"
     compiler_process._renew()  # as another process finds the cache
-    assert compiler_process.request(PLAN, "closure"), "the reservation of the process that failed"
+    assert compiler_process.ensure_compiling(PLAN, "closure"), "the reservation of the process that failed"
     assert len(started) == 2
 
 
@@ -220,7 +220,7 @@ def test_sources_that_vanish_during_an_upgrade_cost_time_only(started, monkeypat
     compiler_process._version.cache_clear()
     try:
         assert not compiler_process.is_ready(PLAN, PRODUCT)
-        assert not compiler_process.request(PLAN, PRODUCT)
+        assert not compiler_process.ensure_compiling(PLAN, PRODUCT)
         compiler_process.mark_ready(PLAN, PRODUCT)
     finally:
         compiler_process._version.cache_clear()

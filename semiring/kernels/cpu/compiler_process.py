@@ -97,8 +97,8 @@ def is_ready(plan: KernelPlan, group: str) -> bool:
     return True
 
 
-def request(plan: KernelPlan, group: str) -> bool:
-    """Let a process compile a group of kernels, or note that one does. Return False if none can."""
+def ensure_compiling(plan: KernelPlan, group: str) -> bool:
+    """Start a process that compiles a group of kernels, unless one runs. Return False if no process can compile it."""
     key, now = _key(plan, group), time.monotonic()
     with _requests.lock:
         if _requests.process is not None and _requests.process.poll() is not None:

@@ -205,7 +205,7 @@ class FirstCalls:
                 *(self._plan.semiring.name, self._plan.dtype, spent_on_group),
             )
             return True
-        if self._spent_seconds <= _COMPILING_SECONDS or compiler_process.request(self._plan, group):
+        if self._spent_seconds <= _COMPILING_SECONDS or compiler_process.ensure_compiling(self._plan, group):
             return False
         return self._spent_seconds > _SECONDS_WITHOUT_PROCESS or self._finds_kernels(loading_seconds)
 

@@ -54,9 +54,9 @@ class _Call:
 class Regulator:
     """Decides which calls use helper threads, by the time that calls of their kind lost with them.
 
-    A helper that shares its core with another program, or with another thread of this one, may lose it in the middle
-    of a task, for some milliseconds. The caller waits for the task. If that takes longer than the helper saves, calls
-    of this kind and size run alone for `_PAUSE` times the lost time. So they lose a thirtieth of their time.
+    The system suspends a helper for some milliseconds where another program, or another thread of this one, shares its
+    core. The caller waits for the task of the helper. If that takes longer than the helper saves, calls of this kind
+    and size run alone for `_PAUSE` times the lost time. So they lose a thirtieth of their time.
     """
 
     def __init__(self) -> None:
