@@ -54,23 +54,27 @@ class NodeType:
     #: The kind of each argument. () means that all are "value". None admits both kinds, but the same for all arguments.
     arguments: tuple[Kind | None, ...] = ()
     domain: Literal["any", "arithmetic", "float", "bits"] = "any"  # the dtypes on which the operation is defined
+    #: How a float result is rounded: never, to the nearest number, or differently in each library.
+    rounding: Literal["exact", "nearest", "inexact"] = "exact"
+    #: Whether the result may be -0.0 if no argument is.
+    makes_negative_zeros: bool = False
 
 
 _CALL_PRECEDENCE = 100
 _NODE_TYPES = [
-    NodeType("add", 2, "{0} + {1}", 60, domain="arithmetic"),
-    NodeType("sub", 2, "{0} - {1}", 60, domain="arithmetic"),
-    NodeType("mul", 2, "{0} * {1}", 70, domain="arithmetic"),
-    NodeType("div", 2, "{0} / {1}", 70, domain="float"),
-    NodeType("neg", 1, "-{0}", 80, domain="arithmetic"),
+    NodeType("add", 2, "{0} + {1}", 60, domain="arithmetic", rounding="nearest"),
+    NodeType("sub", 2, "{0} - {1}", 60, domain="arithmetic", rounding="nearest"),
+    NodeType("mul", 2, "{0} * {1}", 70, domain="arithmetic", rounding="nearest", makes_negative_zeros=True),
+    NodeType("div", 2, "{0} / {1}", 70, domain="float", rounding="nearest", makes_negative_zeros=True),
+    NodeType("neg", 1, "-{0}", 80, domain="arithmetic", makes_negative_zeros=True),
     NodeType("abs", 1, "abs({0})", _CALL_PRECEDENCE, domain="arithmetic"),
     NodeType("min", 2, "min({0}, {1})", _CALL_PRECEDENCE),
     NodeType("max", 2, "max({0}, {1})", _CALL_PRECEDENCE),
-    NodeType("exp", 1, "exp({0})", _CALL_PRECEDENCE, domain="float"),
-    NodeType("expm1", 1, "expm1({0})", _CALL_PRECEDENCE, domain="float"),
-    NodeType("log", 1, "log({0})", _CALL_PRECEDENCE, domain="float"),
-    NodeType("log1p", 1, "log1p({0})", _CALL_PRECEDENCE, domain="float"),
-    NodeType("sqrt", 1, "sqrt({0})", _CALL_PRECEDENCE, domain="float"),
+    NodeType("exp", 1, "exp({0})", _CALL_PRECEDENCE, domain="float", rounding="inexact"),
+    NodeType("expm1", 1, "expm1({0})", _CALL_PRECEDENCE, domain="float", rounding="inexact"),
+    NodeType("log", 1, "log({0})", _CALL_PRECEDENCE, domain="float", rounding="inexact"),
+    NodeType("log1p", 1, "log1p({0})", _CALL_PRECEDENCE, domain="float", rounding="inexact"),
+    NodeType("sqrt", 1, "sqrt({0})", _CALL_PRECEDENCE, domain="float", rounding="nearest"),
     NodeType("floor", 1, "floor({0})", _CALL_PRECEDENCE, domain="float"),
     NodeType("and", 2, "{0} & {1}", 50, None, (None, None), "bits"),
     NodeType("xor", 2, "{0} ^ {1}", 45, None, (None, None), "bits"),
