@@ -13,9 +13,10 @@ from tiers import full, quick
 import semiring as sr
 from semiring.closures import closure_with_predecessors
 from semiring.kernels import cpu, get_backend
-from semiring.kernels.cpu import first_calls, kernels
+from semiring.kernels.cpu import first_calls, kernels, numpy_kernels
 from semiring.kernels.cpu.first_calls import FirstCalls
 from semiring.kernels.engine import make_plan
+from semiring.kernels.tolerance import tolerance_for
 
 OWN = sr.Semiring("own", add="max(x, y)", mul="x * y", zero=0, one=1, domain=(0, 1))
 
@@ -27,7 +28,7 @@ def in_numpy(monkeypatch):
     Return its result, and for each group of kernels whether NumPy computed its last call.
     """
     said, calls = {}, {}
-    original = FirstCalls._is_left
+    original = FirstCalls._serves
 
     def record(self, group, *arguments):
         said[group] = original(self, group, *arguments)
@@ -35,13 +36,13 @@ def in_numpy(monkeypatch):
 
     def find(plan):
         key = plan.semiring, plan.dtype, plan.facts, plan.storage, str(plan.zero)
-        return calls.setdefault(key, FirstCalls(plan, lambda: False))
+        return calls.setdefault(key, FirstCalls(plan))
 
     def run(function):
         said.clear()
         with monkeypatch.context() as patch:
             patch.setattr(first_calls, "SECONDS", 1e9)
-            patch.setattr(FirstCalls, "_is_left", record)
+            patch.setattr(FirstCalls, "_serves", record)
             patch.setattr(cpu, "first_calls_of", find)
             return function(), dict(said)
 
@@ -114,7 +115,7 @@ def test_sums_are_rounded_in_the_order_of_the_compiled_kernels(rng, monkeypatch,
     plan = make_plan(sr.min_plus, A.dtype, nonnegative=True)
     monkeypatch.setattr(first_calls, "SECONDS", 1e9)
     found, expected = A.copy(), A.copy()
-    assert FirstCalls(plan, lambda: False).close(plan, found)
+    assert FirstCalls(plan).close(plan, found)
     kernels.kernels_for(plan).close(expected)
     assert found.tobytes() == expected.tobytes()
 
@@ -158,19 +159,19 @@ def test_weights_of_both_signs_are_closed_in_numpy_with_the_same_bits(rng, in_nu
 def test_what_is_rounded_in_another_order_is_compiled_at_once(monkeypatch, name, dtype, groups):
     monkeypatch.setattr(first_calls, "SECONDS", None)
     plan = make_plan(sr.as_semiring(name), np.dtype(dtype), nonnegative=True)
-    assert sorted(FirstCalls(plan, bool).pending) == groups.split()
+    assert sorted(FirstCalls(plan).pending) == groups.split()
 
 
 def test_signs_and_rounded_functions_are_left_to_the_compiled_kernels(monkeypatch):
     monkeypatch.setattr(first_calls, "SECONDS", 1.0)
     float64 = np.dtype("float64")
-    assert not FirstCalls(make_plan(sr.max_times, float64), bool).pending
+    assert not FirstCalls(make_plan(sr.max_times, float64)).pending
     plan = make_plan(sr.max_min, float64)
-    signed = FirstCalls(plan, bool)
+    signed = FirstCalls(plan)
     assert signed.close(plan, np.array([[1.0, -2.0], [0.0, 3.0]]))
     assert not signed.close(plan, np.array([[1.0, -2.0], [-0.0, 3.0]]))
     soft = sr.Semiring("soft", add="max(x, y)", mul="log(exp(x) * exp(y))", zero="-inf", one=0, domain="[-inf, 0]")
-    assert not FirstCalls(make_plan(soft, float64, nonnegative=True), bool).pending
+    assert not FirstCalls(make_plan(soft, float64, nonnegative=True)).pending
 
 
 def test_the_caller_compiles_after_the_given_seconds(monkeypatch):
@@ -180,14 +181,47 @@ def test_the_caller_compiles_after_the_given_seconds(monkeypatch):
     A = np.ones((20, 20))
     for given, expected in (("0", 0), (" 2e-3 ", 3), ("", 10)):
         monkeypatch.setenv("SEMIRING_NUMPY_SECONDS", given)
-        first = FirstCalls(plan, bool)
+        first = FirstCalls(plan)
         assert sum(first.close(plan, A.copy()) for _ in range(10)) == expected
     for given in ("fast", "-1", "nan"):
         monkeypatch.setenv("SEMIRING_NUMPY_SECONDS", given)
         with pytest.raises(sr.errors.SemiringError, match=f"SEMIRING_NUMPY_SECONDS is '{given}'"):
-            FirstCalls(plan, bool)
+            FirstCalls(plan).close(plan, A.copy())
     monkeypatch.setenv("SEMIRING_NUMPY_SECONDS", "1e9")
-    assert not FirstCalls(plan, lambda: True).close(plan, A), "the kernels are on disk"
+    first = FirstCalls(plan)
+    assert first.close(plan, A.copy())
+    monkeypatch.setattr(first_calls.compiler_process, "is_ready", lambda *_: True)
+    assert not first.close(plan, A.copy()), "the kernels are on disk"
+
+
+def test_the_variable_is_read_at_each_call(monkeypatch):
+    plan = make_plan(sr.max_min, np.dtype("float64"), nonnegative=True)
+    monkeypatch.setattr(first_calls, "SECONDS", 1e9)
+    first, A = FirstCalls(plan), np.ones((20, 20))
+    assert first.close(plan, A.copy())
+    monkeypatch.setattr(first_calls, "SECONDS", 0.0)
+    assert not first.close(plan, A.copy())
+    assert not first.pending
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int32"])
+def test_edges_of_weight_0_are_searched_for_all_rows_together(rng, monkeypatch, dtype):
+    """Many entries are decided by searches along plateaus, in the order of the compiled kernels."""
+    undecided = 0
+    for share in (0.02, 0.05, 0.1, 0.3):
+        A = rng.choice(np.array([0, 0, 0, 1, 2], dtype), (3, 40, 40))
+        plan = make_plan(sr.min_plus, A.dtype, nonnegative=True)
+        A[rng.random(A.shape) > share] = plan.zero
+        D = A.copy()
+        get_backend("cpu").close_stack(plan, D)
+        tolerance = tolerance_for(plan, D)
+        expected = get_backend("cpu").find_predecessors(plan, D, tolerance, A)
+        found = numpy_kernels.find_predecessors(plan, D, tolerance, A)
+        undecided += np.count_nonzero((found >= 0) & (plan.zero == A))
+        np.testing.assert_array_equal(found, expected)
+    assert undecided > 1000
+    monkeypatch.setattr(numpy_kernels, "_SEARCH_SECONDS", -1)
+    assert numpy_kernels.find_predecessors(plan, D, tolerance, A) is None
 
 
 def test_a_product_in_place(rng, in_numpy):

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from semiring.algebra import Semiring
-from semiring.algebra.catalogue import adds_exponentials
+from semiring.algebra.catalogue import adds_exponentials, max_plus, max_times, min_plus, min_times
 from semiring.errors import AlgebraError
 from semiring.kernels.contract import (
     Adjacency,
@@ -45,7 +45,7 @@ from semiring.kernels.contract import (
     UpdateKernels,
 )
 from semiring.kernels.cpu.compiler_process import CLOSURE, PREDECESSORS, PRODUCT, STEPS
-from semiring.kernels.cpu.first_calls import FirstCalls
+from semiring.kernels.cpu.first_calls import first_calls_of
 from semiring.kernels.cpu.laws_of_bits import laws_of
 from semiring.kernels.cpu.numpy_kernels import StepMatrices
 from semiring.kernels.reference import follow_witnesses
@@ -170,7 +170,7 @@ class CpuBackend(
             n, rows = A.shape[-1], -(-groups.size // max(1, A.shape[0]))  # rows of the batch for each matrix
         # Compiled kernels and NumPy must join the products of steps in the same order. So the sizes come first.
         is_large = rows >= _TILE_ROWS and rows * n * n >= _TILE_PAIRS
-        if not isinstance(A, tuple) and not is_large and STEPS in first_calls_of(plan).pending:
+        if not isinstance(A, tuple) and not is_large and first_calls_of(plan).computes(STEPS):
             return StepMatrices(A, groups)
         from semiring.kernels.cpu.product import row_walks
         from semiring.kernels.machines import cpu_speed
@@ -209,7 +209,7 @@ class CpuBackend(
             self._log_kernels[2].walk(self, plan, preparation, x, steps)
 
     def trace(self, plan: KernelPlan, W: Array, is_reached: Array, lengths: Array | None) -> None:
-        if STEPS in first_calls_of(plan).pending:
+        if first_calls_of(plan).computes(STEPS):
             follow_witnesses(W, is_reached, lengths)
             return
         from semiring.kernels.cpu.product import row_walks
@@ -235,7 +235,7 @@ class CpuBackend(
         """Return whether C may be B in a product: if whole columns of B are packed before a column of C is written."""
         if m > 1 and n > 1 and self._has_log_products(plan, m):
             return True
-        if PRODUCT in first_calls_of(plan).pending:
+        if first_calls_of(plan).computes(PRODUCT):
             return False  # NumPy would copy B
         from semiring.kernels.machines import cpu_speed
 
@@ -247,7 +247,7 @@ class CpuBackend(
         return False
 
     def copy_panel(self, plan: KernelPlan, A: Array, out: Array) -> None:
-        if PRODUCT in first_calls_of(plan).pending:
+        if first_calls_of(plan).computes(PRODUCT):
             out[...] = A
             return
         from semiring.kernels.cpu.kernels import copy_matrix
@@ -257,7 +257,7 @@ class CpuBackend(
     def multiply_upper(self, plan: KernelPlan, C: Array, A: Array, B: Array, subdiagonals: int, is_left: bool) -> None:
         """Compute `multiply` by a triangular matrix, whose entries that are 0̄ are skipped by whole tiles."""
         has_own_loop = 1 in C.shape or self._has_log_products(plan, B.shape[0])  # products by vectors, and log_plus
-        if plan.storage == "bits" or has_own_loop or not C.size or PRODUCT in first_calls_of(plan).pending:
+        if plan.storage == "bits" or has_own_loop or not C.size or first_calls_of(plan).computes(PRODUCT):
             self.multiply(plan, C, A, B)
             return
         from semiring.kernels.cpu.product.macro_kernel import FULL
@@ -277,7 +277,7 @@ class CpuBackend(
             for start in range(0, n, _STRIP):
                 stop = min(n, start + _STRIP)
                 self.multiply_add(plan, C[:stop, start:stop], A[:stop], B[:, start:stop])
-        elif plan.storage == "bits" or n < 2 or not B.shape[0] or PRODUCT in first_calls_of(plan).pending:
+        elif plan.storage == "bits" or n < 2 or not B.shape[0] or first_calls_of(plan).computes(PRODUCT):
             self.multiply_add(plan, C, A, B)
         else:
             self._kernels_for(plan).upper_product(C, A, B, plan.threads)
@@ -352,12 +352,12 @@ class CpuBackend(
         return small_gains
 
     def gaining_rows(self, plan: KernelPlan) -> int:
-        first_calls = first_calls_of(plan)
-        if first_calls.pending and first_calls.leaves_gaining():
-            return 0
-        return int(self._small_gains.max_rows(plan))
+        return _gaining_rows(plan.semiring, plan.dtype)
 
     def survey_gaining(self, plan: KernelPlan, A: Array) -> Any:
+        first_calls = first_calls_of(plan)
+        if first_calls.pending and first_calls.closes_gaining():
+            return None
         return self._small_gains.survey(plan, A)
 
     def close_gaining(self, plan: KernelPlan, A: Array, survey: Any, out: Array) -> None:
@@ -377,8 +377,9 @@ class CpuBackend(
     def close_and_search(self, plan: KernelPlan, D: Array, tolerance: Tolerance, A: Array) -> Array | None:
         from semiring.kernels.cpu.predecessor_search import StackSearch, is_small
 
-        is_pending = not first_calls_of(plan).pending.isdisjoint((CLOSURE, PREDECESSORS))
-        if is_pending or not is_small(D.shape[-1]) or not D.flags.c_contiguous:
+        first_calls = first_calls_of(plan)
+        in_numpy = first_calls.computes(CLOSURE) or first_calls.computes(PREDECESSORS)
+        if in_numpy or not is_small(D.shape[-1]) or not D.flags.c_contiguous:
             self.close_stack(plan, D)
             return self.find_predecessors(plan, D, tolerance, A) if plan.status.diverged < 0 else None
         search = StackSearch(plan, D, tolerance, A)
@@ -539,41 +540,12 @@ def _apply_to_copy(operation: Callable[..., None], plan: KernelPlan, A: Array, *
     A[...] = contiguous
 
 
-def first_calls_of(plan: KernelPlan) -> FirstCalls:
-    """Return the first calls of a plan's definition, which plans of other threads share."""
-    first_calls: FirstCalls | None = plan.memo.get(FirstCalls)
-    if first_calls is None:
-        first_calls = plan.memo[FirstCalls] = _first_calls(
-            plan.semiring, plan.dtype, plan.storage, plan.facts, np.asarray(plan.zero).tobytes(), _Unhashed(plan)
-        )
-    return first_calls
-
-
-class _Unhashed:
-    """A plan as an argument of a cached function that does not distinguish its calls."""
-
-    def __init__(self, plan: KernelPlan) -> None:
-        self.plan = plan
-
-    def __hash__(self) -> int:
-        return 0
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Unhashed)
-
-
 @lru_cache(maxsize=1024)
-def _first_calls(
-    semiring: Semiring, dtype: Any, storage: str, facts: Any, zero: bytes, unhashed: _Unhashed
-) -> FirstCalls:
-    plan = unhashed.plan
-
-    def has_compiled_products() -> bool:
-        from semiring.kernels.cpu.kernels import kernels_for
-
-        return kernels_for(plan).has_compiled_products()
-
-    return FirstCalls(plan, has_compiled_products)
+def _gaining_rows(semiring: Semiring, dtype: np.dtype[Any]) -> int:
+    """Return the most rows of a matrix whose weights gain that `small_gains` closes, or 0."""
+    sums, products = (min_plus, max_plus), (max_times, min_times)
+    gaining = {"i": sums, "f": (*sums, *products) if dtype.char in "fd" else ()}
+    return _STACK_ROWS if semiring in gaining.get(dtype.kind, ()) else 0
 
 
 def _adds_exponentials(plan: KernelPlan) -> bool:

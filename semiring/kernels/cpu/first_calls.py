@@ -21,14 +21,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+import threading
+import time
+from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from semiring.advice import quote
+from semiring.algebra.expressions import OPERATIONS
 from semiring.errors import SemiringError
 from semiring.kernels.contract import Array, KernelPlan, Steps
 from semiring.kernels.cpu import compiler_process, numpy_kernels
@@ -46,9 +49,8 @@ _LOADING_SECONDS = 0.3
 _PATIENCE = 10.0
 _RATE = 1e9  # pairs a second in NumPy, on two cores of a Zen 4 server
 _SECONDS_PER_STEP = 1e-5  # seconds for each k, besides those for its pairs
-_ROUNDED_OPERATIONS = {"exp", "expm1", "log", "log1p"}  # operations that compiled kernels round differently from NumPy
-#: Operations that make no -0.0 from numbers of any sign other than -0.0.
-_WITHOUT_NEGATIVE_ZERO = {"min", "max", "add", "where", "ge", "gt", "le", "lt"}
+_SCANNED_ENTRIES = 1 << 16  # of an operand, at a time
+_DEFINITIONS = 1024  # the most that are kept
 
 
 def _given_seconds() -> float | None:
@@ -69,21 +71,26 @@ def _given_seconds() -> float | None:
 
 
 #: The plans and the groups that a `compile_at_once` block compiles, by their keys; None outside of a block.
-_compiling: ContextVar[dict[tuple[int, str], tuple[KernelPlan, str]] | None] = ContextVar("compiling", default=None)
+_compiling: dict[tuple[int, str], tuple[KernelPlan, str]] | None = None
+_compiling_lock = threading.RLock()
 
 
 @contextmanager
 def compile_at_once() -> Iterator[None]:
-    """Compile the kernels of all calls in a block in the caller, and at its end the rest of their groups."""
-    compiling: dict[tuple[int, str], tuple[KernelPlan, str]] = {}
-    token = _compiling.set(compiling)
-    try:
-        yield
-        for plan, group in [*compiling.values()]:
-            compiler_process.compile_group(replace(plan, threads=2), group)
-            compiler_process.mark_ready(plan, group)
-    finally:
-        _compiling.reset(token)
+    """Compile the kernels of all calls in a block in the caller, and at its end the remaining kernels of their groups.
+
+    Calls of other threads compile, too.
+    """
+    global _compiling
+    with _compiling_lock:
+        outer, _compiling = _compiling, {}
+        try:
+            yield
+            for plan, group in [*_compiling.values()]:
+                compiler_process.compile_group(replace(plan, threads=2), group)
+                compiler_process.mark_ready(plan, group)
+        finally:
+            _compiling = outer
 
 
 class FirstCalls:
@@ -92,22 +99,30 @@ class FirstCalls:
     Attributes
     ----------
     pending
-        The groups that the compiled kernels do not serve yet. It becomes empty.
+        The groups that the compiled kernels do not serve yet.
     """
 
-    def __init__(self, plan: KernelPlan, is_compiled: Callable[[], bool]) -> None:
-        """``is_compiled`` loads the compiler, and returns whether the products of the plan need no compilation."""
-        self._plan, self._is_compiled = plan, is_compiled
-        self._given_seconds, self._spent_seconds, self._searched_seconds = _given_seconds(), 0.0, 0.0
+    def __init__(self, plan: KernelPlan) -> None:
+        self._plan, self._spent_seconds = plan, 0.0
         self._spent_by_group: dict[str, float] = {}
-        self.pending = set() if self._given_seconds == 0 else _groups(plan)
+        self.pending = _groups(plan)
         self._may_have_negative_zeros = plan.dtype.kind == "f" and not plan.facts.nonnegative
+
+    def computes(self, group: str) -> bool:
+        """Return whether NumPy may compute calls of a group of kernels, because the group is not compiled yet."""
+        if group in self.pending:
+            if _compiling is not None:
+                _compiling[id(self), group] = self._plan, group
+                self.pending.discard(group)
+            elif _given_seconds() == 0:
+                self.pending.clear()
+        return group in self.pending
 
     def product(self, plan: KernelPlan, C: Array, A: Array, B: Array, accumulate: int) -> bool:
         """Compute C ← [C ⊕] A ⊗ B, or return False to leave it to the compiled kernels. C may be B."""
         if type(C) is not np.ndarray or type(A) is not np.ndarray or type(B) is not np.ndarray or 0 in C.shape:
             return False  # a matrix of bits that knows its last column
-        if not self._is_left(PRODUCT, _product_seconds(C, A), A, B, C if accumulate else A):
+        if not self._serves(PRODUCT, _product_seconds(C, A), A, B, C if accumulate else A):
             return False
         if plan.storage == "elements":
             numpy_kernels.multiply(plan, C, A, B.copy() if C is B else B, bool(accumulate))
@@ -120,7 +135,7 @@ class FirstCalls:
 
     def witness_product(self, plan: KernelPlan, C: Array, W: Array, A: Array, B: Array, k0: int) -> bool:
         """Compute a product with witnesses, or return False to leave it to the compiled kernels."""
-        if not self._is_left(WITNESS, 3 * _product_seconds(C, A), A, B, C):
+        if not self._serves(WITNESS, 3 * _product_seconds(C, A), A, B, C):
             return False
         numpy_kernels.multiply_witness(plan, C, W, A, B, k0)
         return True
@@ -130,7 +145,7 @@ class FirstCalls:
         passes = 1 if steps.witness is None else 3
         seconds = steps.number * passes * (_SECONDS_PER_STEP + x.size * x.shape[-1] / _RATE)
         operands = [matrices.A, x] if steps.weights is None else [matrices.A, x, steps.weights]
-        if not self._is_left(STEPS, seconds, *operands):
+        if not self._serves(STEPS, seconds, *operands):
             return False
         matrices.walk(plan, x, steps)
         return True
@@ -138,7 +153,7 @@ class FirstCalls:
     def close(self, plan: KernelPlan, A: Array) -> bool:
         """Compute A ← A* of a matrix or a stack in place, or return False to leave it to the compiled kernels."""
         n = A.shape[-2]
-        if not self._is_left(CLOSURE, n * _SECONDS_PER_STEP * 3 + A.size * n / _RATE, A):
+        if not self._serves(CLOSURE, n * _SECONDS_PER_STEP * 3 + A.size * n / _RATE, A):
             return False
         if plan.storage == "bits":
             values = unpack_bits(A, n)
@@ -164,41 +179,48 @@ class FirstCalls:
         """
         n = D.shape[-1]
         seconds = n * 20 * _SECONDS_PER_STEP + n * D.size / _RATE
-        if not self._is_left(PREDECESSORS, seconds, D, adjacency):
+        if not self._serves(PREDECESSORS, seconds, D, adjacency):
             return None
-        return numpy_kernels.find_predecessors(plan, D, tolerance, adjacency)
+        began = time.monotonic()
+        trees = numpy_kernels.find_predecessors(plan, D, tolerance, adjacency)
+        self._spend(PREDECESSORS, max(0.0, time.monotonic() - began - seconds))  # searches along many edges
+        return trees
 
-    def leaves_gaining(self) -> bool:
+    def closes_gaining(self) -> bool:
         """Return whether the rules for large matrices close small ones that gain, because no loop is compiled."""
-        return self._is_left(GAINING, 1e-3)
+        return self._serves(GAINING, 1e-3)
 
-    def _is_left(self, group: str, seconds: float, *operands: Array) -> bool:
+    def _serves(self, group: str, seconds: float, *operands: Array) -> bool:
         """Return whether NumPy computes a call of a group, which takes about that long."""
-        if group not in self.pending:
-            return False
-        compiling = _compiling.get()
-        if compiling is not None:
-            compiling[id(self), group] = self._plan, group
-            return False
-        if self._may_have_negative_zeros and any((np.signbit(A) & (A == 0)).any() for A in operands):
+        if not self.computes(group):
             return False
         if self._may_use_compiled(group, seconds):
             self.pending.discard(group)
             return False
+        if self._may_have_negative_zeros and any(map(_has_negative_zero, operands)):
+            name = self._plan.semiring.name, self._plan.dtype
+            logger().info("%s %s: an operand has an entry -0.0, so the call compiles its kernels now", *name)
+            return False
         return True
+
+    def _spend(self, group: str, seconds: float) -> float:
+        """Count seconds of NumPy, and return those of all calls of the group."""
+        self._spent_seconds += seconds
+        self._spent_by_group[group] = self._spent_by_group.get(group, 0.0) + seconds
+        return self._spent_by_group[group]
 
     def _may_use_compiled(self, group: str, seconds: float) -> bool:
         """Return whether the compiled kernels of a group serve this call and all later calls."""
-        given = self._given_seconds
-        self._spent_seconds += seconds
-        spent_on_group = self._spent_by_group[group] = self._spent_by_group.get(group, 0.0) + seconds
+        given, spent_on_group = _given_seconds(), self._spend(group, seconds)
         loading_seconds = 0.0 if "numba" in sys.modules else _LOADING_SECONDS
-        if given is not None:
-            return self._spent_seconds > given or self._finds_kernels(loading_seconds)
+        if given is not None and self._spent_seconds > given:
+            return True
         if self._spent_seconds > min(loading_seconds, _COMPILING_SECONDS) and compiler_process.is_ready(
             self._plan, group
         ):
             return self._spent_seconds > loading_seconds
+        if given is not None:
+            return False
         if spent_on_group > _PATIENCE:
             logger().info(
                 "%s %s: NumPy would have taken about %.0f s, so the call compiles its kernels now",
@@ -207,14 +229,33 @@ class FirstCalls:
             return True
         if self._spent_seconds <= _COMPILING_SECONDS or compiler_process.ensure_compiling(self._plan, group):
             return False
-        return self._spent_seconds > _SECONDS_WITHOUT_PROCESS or self._finds_kernels(loading_seconds)
+        return self._spent_seconds > _SECONDS_WITHOUT_PROCESS
 
-    def _finds_kernels(self, loading_seconds: float) -> bool:
-        """Return whether the products are on disk, at most once in each doubling of the time in NumPy."""
-        if self._spent_seconds <= max(loading_seconds, 2 * self._searched_seconds):
-            return False
-        self._searched_seconds = self._spent_seconds
-        return self._is_compiled()
+
+_definitions: dict[tuple[Any, ...], FirstCalls] = {}
+
+
+def first_calls_of(plan: KernelPlan) -> FirstCalls:
+    """Return the first calls of a plan's definition, which plans of other threads share."""
+    first_calls: FirstCalls | None = plan.memo.get(FirstCalls)
+    if first_calls is None:
+        key = plan.semiring, plan.dtype, plan.storage, plan.facts, np.asarray(plan.zero).tobytes()
+        if key not in _definitions and len(_definitions) >= _DEFINITIONS:
+            _definitions.clear()
+        first_calls = plan.memo[FirstCalls] = _definitions.setdefault(key, FirstCalls(plan))
+    return first_calls
+
+
+def _has_negative_zero(A: Array) -> bool:
+    """Return whether an entry is -0.0, from some entries at a time."""
+    rows = A.reshape(1, -1) if A.ndim < 2 else A
+    step = max(1, _SCANNED_ENTRIES // max(1, rows[0].size)) if len(rows) else 1
+    for start in range(0, len(rows), step):
+        part = rows[start : start + step]
+        is_zero = part == 0
+        if is_zero.any() and np.signbit(part[is_zero]).any():
+            return True
+    return False
 
 
 def _product_seconds(C: Array, A: Array) -> float:
@@ -223,15 +264,16 @@ def _product_seconds(C: Array, A: Array) -> float:
 
 
 def _groups(plan: KernelPlan) -> set[str]:
-    """Return the groups of kernels whose results NumPy computes with the same bits."""
+    """Return the groups of kernels whose results NumPy computes bitwise identically."""
     semiring = plan.semiring
     if plan.storage == "bits":
         is_plain = not plan.zero
         return set() if not is_plain else {PRODUCT, CLOSURE} if semiring.selective else {PRODUCT}
     trees = (semiring.add.expression, semiring.mul.expression, semiring.star_expression)
-    used = {name for tree in trees if tree is not None for name in tree.operations}
+    used = [OPERATIONS[name] for tree in trees if tree is not None for name in tree.operations]
     is_exact = plan.dtype.kind in "iub"
-    if not is_exact and (used & _ROUNDED_OPERATIONS or not (plan.facts.nonnegative or used <= _WITHOUT_NEGATIVE_ZERO)):
+    keeps_signs = plan.facts.nonnegative or not any(operation.makes_negative_zeros for operation in used)
+    if not is_exact and not (keeps_signs and all(operation.rounding != "inexact" for operation in used)):
         return set()
     if semiring.selective and (is_exact or _keeps_bits(plan)):
         return {PRODUCT, WITNESS, CLOSURE, PREDECESSORS, GAINING, STEPS}

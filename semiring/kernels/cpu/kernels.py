@@ -18,7 +18,7 @@ from semiring.kernels.cpu.closing.pivot_loops import CLOSING_WORDS, build_elimin
 from semiring.kernels.cpu.codegen.jit import compile_callback, compile_entry_point, unsigned_type
 from semiring.kernels.cpu.codegen.lowering import instructions
 from semiring.kernels.cpu.codegen.memory_intrinsics import LANE_BYTES
-from semiring.kernels.cpu.codegen.native import compile_native, is_compiled
+from semiring.kernels.cpu.codegen.native import compile_native
 from semiring.kernels.cpu.codegen.target import Target, host
 from semiring.kernels.cpu.elimination.gathered_rows import folds_for
 from semiring.kernels.cpu.order import PIVOTS
@@ -136,10 +136,6 @@ class Kernels:
         self.block_columns = -(-PIVOTS // self.lanes) * self.lanes  # columns of the block that an elimination closes
 
     # --------------------------------------------------------------------------------------------------- products
-
-    def has_compiled_products(self) -> bool:
-        """Return whether the tile of products is compiled in this process, or on disk."""
-        return is_compiled(*self._tile_code(), has_marks=False)
 
     def product(
         self,

@@ -10,13 +10,14 @@ whole matrices.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from semiring.algebra.expressions import Expression
+from semiring.algebra.expressions import OPERATIONS, Expression
 from semiring.errors import no_star
 from semiring.kernels.contract import NO_PREDECESSOR, Array, KernelPlan, Steps
 from semiring.kernels.cpu.order import MAX_DIRECT_EDGES, PIVOTS
@@ -27,6 +28,7 @@ _BLOCK_BYTES = 1 << 18  # of a block of C, and of its terms for one k
 _STEPS = 8  # of k: if as many blocks of terms fit into `_BLOCK_BYTES`, they are reduced at once
 _STACKED_ENTRIES = 1 << 18  # of matrices whose predecessors are found together
 _UNDECIDED = -2
+_SEARCH_SECONDS = 3.0  # for predecessors, after which compiling their kernels takes no longer
 
 Function = Callable[..., Any]
 
@@ -159,8 +161,8 @@ def multiply_witness(plan: KernelPlan, C: Array, W: Array, A: Array, B: Array, k
 
 def _is_rounded(plan: KernelPlan) -> bool:
     """Return whether ⊗ may round, so that the order of a closure's operations decides bits."""
-    exact = {"min", "max", "and", "or", "xor", "invert", "where", "lt", "le", "gt", "ge", "eq", "ne", "neg", "abs"}
-    return plan.dtype.kind == "f" and not plan.semiring.mul.expression.operations <= exact
+    used = plan.semiring.mul.expression.operations
+    return plan.dtype.kind == "f" and any(OPERATIONS[name].rounding != "exact" for name in used)
 
 
 class StepMatrices:
@@ -295,23 +297,28 @@ def find_predecessors(plan: KernelPlan, D: Array, tolerance: Tolerance, adjacenc
     """Compute the first three steps of `semiring.algorithms.predecessors`, in the order of the compiled kernels.
 
     D is a closed matrix (n, n) or a stack (count, n, n). Return None if these steps leave an entry undecided, or if an
-    entry meets its distance only within the loose tolerance.
+    entry meets its distance only within the loose tolerance, or if many edges do not change a distance, so that the
+    searches along them take long.
     """
+    deadline = time.monotonic() + _SEARCH_SECONDS
     if D.ndim == 2:
-        trees = _find_in_stack(plan, D[None], tolerance, adjacency[None])
+        trees = _find_in_stack(plan, D[None], tolerance, adjacency[None], deadline)
         return None if trees is None else trees[0]
     pred, step = np.empty(D.shape, np.int32), max(1, _STACKED_ENTRIES // D[0].size)
     for start in range(0, len(D), step):
         part = slice(start, start + step)
-        trees = _find_in_stack(plan, D[part], tolerance, adjacency[part])
+        trees = _find_in_stack(plan, D[part], tolerance, adjacency[part], deadline)
         if trees is None:
             return None
         pred[part] = trees
     return pred
 
 
-def _find_in_stack(plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: Array) -> Array | None:
-    """Compute `find_predecessors` of a stack, all matrices together, one direct edge of each at a time."""
+def _find_in_stack(plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: Array, deadline: float) -> Array | None:
+    """Compute `find_predecessors` of a stack, all matrices together, one direct edge of each at a time.
+
+    Return None also if searches are needed after the deadline of `time.monotonic`.
+    """
     add, mul = plan.semiring.add.expression, plan.semiring.mul.expression
 
     def plus(x: Any, y: Any) -> Array:
@@ -342,30 +349,50 @@ def _find_in_stack(plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: 
     pred[~is_met] = _UNDECIDED
     pred = np.where(edges, np.arange(n, dtype=np.int32)[:, None], pred)
     pred[(plan.zero == D) | diagonal] = NO_PREDECESSOR
-    for which, i in np.argwhere((pred == _UNDECIDED).any(axis=-1)).tolist():
-        distances, weights = D[which, i], adjacency[which]
-        row = np.broadcast_to(distances[:, None], weights.shape)
-        tight = edges[which] & meets(mul.evaluate({"x": row, "y": weights}, plan.dtype), distances, tolerance.tight)
-        if not _grow_row(pred[which, i], i, tight & (plus(row, distances) == row)):
+    rows = np.argwhere((pred == _UNDECIDED).any(axis=-1))
+    height = max(1, _BLOCK_BYTES // (n * D.itemsize))
+    parts = [rows[start : start + height] for start in range(0, len(rows), height)]
+
+    def find_tight(which: Array, i: Array, tail: Any, head: Any) -> Array:
+        """Return which edges are tight for rows, and lead from a vertex that ⊕ prefers to their head."""
+        x, y = D[which, i, tail], D[which, i, head]
+        operands = np.broadcast_arrays(x, adjacency[which, tail, head])
+        candidates = mul.evaluate(dict(zip("xy", operands, strict=True)), plan.dtype)
+        return np.asarray(edges[which, tail, head] & meets(candidates, y, tolerance.tight) & (plus(x, y) == x))
+
+    for part in parts:
+        if time.monotonic() > deadline or not _grow_rows(pred, part, find_tight):
             return None
     return pred
 
 
-def _grow_row(row: Array, source: int, tight: Array) -> bool:
-    """Decide the remaining entries of a row by a search along the tight edges (n, n).
+def _grow_rows(pred: Array, rows: Array, find_tight: Callable[..., Array]) -> bool:
+    """Decide the remaining entries of some rows by searches along tight edges, all rows together.
 
-    Return whether all entries are decided.
+    ``rows`` (r, 2) holds the matrix and the source of each row. Return whether all entries are decided.
     """
-    decided = row >= 0
-    decided[source] = True
-    queue = []
-    for j in np.flatnonzero(row == _UNDECIDED):
-        tails = np.flatnonzero(tight[:, j] & decided)
-        if tails.size:
-            row[j], decided[j] = tails[0], True
-            queue.append(j)
-    for p in queue:
-        for j in np.flatnonzero(tight[p] & (row == _UNDECIDED)):
-            row[j] = p
-            queue.append(j)
-    return not (row == _UNDECIDED).any()
+    n, (which, source) = pred.shape[-1], rows.T[:, :, None]
+    own = pred[which[:, 0], source[:, 0]]
+    decided = own >= 0
+    decided[np.arange(len(own)), source[:, 0]] = True
+    queue, sizes = np.empty(own.shape, np.int64), np.zeros(len(own), np.int64)
+    vertices = np.arange(n)
+    for j in np.flatnonzero((own == _UNDECIDED).any(0)):
+        at = np.flatnonzero(own[:, j] == _UNDECIDED)
+        tails = find_tight(which[at], source[at], vertices, j) & decided[at]
+        found = tails.any(1)
+        at = at[found]
+        own[at, j], decided[at, j] = tails[found].argmax(1), True
+        queue[at, sizes[at]] = j
+        sizes[at] += 1
+    step = 0
+    while (at := np.flatnonzero(sizes > step)).size:
+        p = queue[at, step][:, None]
+        heads = find_tight(which[at], source[at], p, vertices) & (own[at] == _UNDECIDED)
+        r, found_heads = np.nonzero(heads)
+        own[at[r], found_heads] = p[r, 0]
+        queue[at[r], sizes[at[r]] + (heads.cumsum(1) - 1)[r, found_heads]] = found_heads
+        sizes[at] += heads.sum(1)
+        step += 1
+    pred[which[:, 0], source[:, 0]] = own
+    return not (own == _UNDECIDED).any()

@@ -25,7 +25,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from semiring.algebra import Semiring
-from semiring.algebra.catalogue import max_plus, max_times, min_plus, min_times
+from semiring.algebra.catalogue import max_times, min_plus, min_times
 from semiring.kernels.contract import Array, KernelPlan
 from semiring.kernels.cpu.closing.gaining_potentials import (
     PotentialClosure,
@@ -38,27 +38,18 @@ from semiring.kernels.cpu.codegen.memory_intrinsics import use_wide_vectors
 from semiring.kernels.cpu.kernels import Kernels, kernels_for
 from semiring.kernels.engine import make_plan
 
-_ROWS = 160  # the most rows for which one thread and one block are as fast as the rules for larger matrices
 _PIECE = 1 << 16  # entries of a stack at a time: temporaries stay in the second-level cache
 _FLOAT64 = np.dtype(np.float64)
 
 
-def max_rows(plan: KernelPlan) -> int:
-    """Return the most rows of a matrix that `survey` and `close` support, or 0 if they do not support the plan."""
-    closure = _gaining_closure(plan)
-    return 0 if closure is None else _ROWS
-
-
 def survey(plan: KernelPlan, A: Array) -> Any:
     """Return the survey of A (count, n, n) for `close`, or None if a matrix needs another method."""
-    closure = _gaining_closure(plan)
-    return None if closure is None else closure.survey(_make_contiguous(A), plan.threads)
+    return _gaining_closure(plan).survey(_make_contiguous(A), plan.threads)
 
 
 def close(plan: KernelPlan, A: Array, survey: Any, out: Array) -> None:
     """Write A* of every matrix to ``out``, which may be A; ``survey`` is the result of `survey`."""
     closure = _gaining_closure(plan)
-    assert closure is not None
     D = out if out.flags.carray else np.empty(out.shape, out.dtype)
     closure.close(_make_contiguous(A), survey, D, plan.threads)
     if D is not out:
@@ -75,23 +66,19 @@ class _GainingClosure(Protocol):
     def close(self, A: Array, survey: Any, D: Array, threads: int) -> None: ...
 
 
-def _gaining_closure(plan: KernelPlan) -> _GainingClosure | None:
-    """Return the closure for a plan's semiring and dtype, or None if there is none."""
-    if _gaining_closure not in plan.memo:
-        plan.memo[_gaining_closure] = _make_gaining_closure(plan.semiring, plan.dtype)
-    closure: _GainingClosure | None = plan.memo[_gaining_closure]
+def _gaining_closure(plan: KernelPlan) -> _GainingClosure:
+    """Return the closure for a plan's semiring and dtype."""
+    closure: _GainingClosure | None = plan.memo.get(_gaining_closure)
+    if closure is None:
+        closure = plan.memo[_gaining_closure] = _make_gaining_closure(plan.semiring, plan.dtype)
     return closure
 
 
-def _make_gaining_closure(semiring: Semiring, dtype: np.dtype[Any]) -> _GainingClosure | None:
+def _make_gaining_closure(semiring: Semiring, dtype: np.dtype[Any]) -> _GainingClosure:
     sign = 1 if semiring == min_plus else -1
-    if semiring in (min_plus, max_plus) and dtype.kind == "i":
-        return _IntegerClosure(semiring.zero_for(dtype), sign)
-    if dtype.char not in "fd":
-        return None
-    if semiring in (min_plus, max_plus):
-        return PotentialClosure(dtype, sign)
-    return _ScaledClosure(semiring, dtype) if semiring in (max_times, min_times) else None
+    if semiring in (max_times, min_times):
+        return _ScaledClosure(semiring, dtype)
+    return _IntegerClosure(semiring.zero_for(dtype), sign) if dtype.kind == "i" else PotentialClosure(dtype, sign)
 
 
 def _make_contiguous(A: Array) -> Array:

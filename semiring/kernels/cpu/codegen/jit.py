@@ -54,11 +54,6 @@ def _versions() -> tuple[str, ...]:
     return *compilers, os.environ.get("NUMBA_OPT", ""), repr(host())
 
 
-def has_entry(modules: Modules, key: str) -> bool:
-    """Return whether a state is stored under that key, for kernels of these modules."""
-    return code_store.has_entry(fingerprint(modules), key)
-
-
 def load_entry(modules: Modules, key: str, rebuild: Callable[[Any], Any]) -> Any:
     """Return the result of ``rebuild`` for the saved state, or None if the state is absent or damaged."""
     return code_store.load(fingerprint(modules), key, rebuild)

@@ -31,12 +31,6 @@ Build = Callable[..., None]
 _libraries: dict[str, tuple[int, Any]] = {}  # the address and the library by the key; the library keeps the code alive
 
 
-def is_compiled(build: Build, *arguments: Any, **options: Any) -> bool:
-    """Return whether the function that ``build`` makes of these arguments is compiled in this process, or on disk."""
-    modules, key = _identify(build, arguments, options)
-    return key in _libraries or jit.has_entry(modules, key)
-
-
 def compile_native(build: Build, *arguments: Any, purpose: str = "computation", **options: Any) -> int:
     """Return the address of the function that ``build`` makes, from this process, the cache on disk, or the compiler.
 
