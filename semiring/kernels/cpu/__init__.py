@@ -44,7 +44,7 @@ from semiring.kernels.contract import (
     Steps,
     UpdateKernels,
 )
-from semiring.kernels.cpu.compiler_process import CLOSURE, PREDECESSORS, PRODUCT, STEPS
+from semiring.kernels.cpu.compiler_process import CLOSURE, FOLDS, GAINING, PREDECESSORS, PRODUCT, STEPS, WITNESS
 from semiring.kernels.cpu.first_calls import first_calls_of
 from semiring.kernels.cpu.laws_of_bits import laws_of
 from semiring.kernels.cpu.numpy_kernels import StepMatrices
@@ -101,7 +101,7 @@ class CpuBackend(
                 C[...] = plan.zero
             return
         first_calls = first_calls_of(plan)
-        if first_calls.pending and first_calls.product(plan, C, A, B, accumulate):
+        if PRODUCT in first_calls.pending and first_calls.product(plan, C, A, B, accumulate):
             return
         if plan.storage == "bits":
             (self._bits.multiply_add if accumulate else self._bits.multiply)(plan, C, A, B)
@@ -289,7 +289,7 @@ class CpuBackend(
         if not A.shape[1] or not C.size:
             return
         first_calls = first_calls_of(plan)
-        if not first_calls.pending or not first_calls.witness_product(plan, C, W, A, B, k0):
+        if WITNESS not in first_calls.pending or not first_calls.witness_product(plan, C, W, A, B, k0):
             self._kernels_for(plan).witness_product(C, W, A, B, k0, plan.threads)
 
     def close_block(self, plan: KernelPlan, A: Array) -> None:
@@ -297,7 +297,7 @@ class CpuBackend(
         if A.shape[0] == 0:
             return
         first_calls = first_calls_of(plan)
-        if first_calls.pending and first_calls.close(plan, A):
+        if CLOSURE in first_calls.pending and first_calls.close(plan, A):
             return
         if plan.storage == "bits":
             self._bits.close_block(plan, A)
@@ -337,7 +337,7 @@ class CpuBackend(
         if not A.size:
             return
         first_calls = first_calls_of(plan)
-        if first_calls.pending and first_calls.close(plan, A):
+        if CLOSURE in first_calls.pending and first_calls.close(plan, A):
             return
         if A.strides[2] != A.itemsize:
             _apply_to_copy(self.close_stack, plan, A)
@@ -356,7 +356,7 @@ class CpuBackend(
 
     def survey_gaining(self, plan: KernelPlan, A: Array) -> Any:
         first_calls = first_calls_of(plan)
-        if first_calls.pending and first_calls.closes_gaining():
+        if GAINING in first_calls.pending and first_calls.closes_gaining():
             return None
         return self._small_gains.survey(plan, A)
 
@@ -366,7 +366,7 @@ class CpuBackend(
     def find_predecessors(self, plan: KernelPlan, D: Array, tolerance: Tolerance | list[Tolerance], A: Array) -> Array:
         """Return the predecessors int32 of closed matrices D: see `semiring.algorithms.predecessors`."""
         first_calls = first_calls_of(plan)
-        if first_calls.pending and not isinstance(tolerance, list):
+        if PREDECESSORS in first_calls.pending and not isinstance(tolerance, list):
             trees = first_calls.predecessors(plan, D, tolerance, A)
             if trees is not None:
                 return trees
@@ -386,7 +386,16 @@ class CpuBackend(
         _report_divergence(plan, self._kernels_for(plan).close_stack(D, plan.threads, search.run))
         return search.settle() if plan.status.diverged < 0 else search.predecessors
 
+    @cached_property
+    def _plan_of_arrays(self) -> KernelPlan:
+        """A plan whose first calls are those of arrays of paths, whatever their semiring."""
+        from semiring.kernels.engine import make_plan
+
+        return make_plan(min_plus, np.dtype(np.int32))
+
     def count_vertices(self, predecessors: Array, sources: Array, counts: Array, threads: int) -> None:
+        if first_calls_of(self._plan_of_arrays).counts_vertices(predecessors, sources, counts):
+            return
         from semiring.kernels.cpu.path_arrays import count_vertices
 
         count_vertices(predecessors, sources, counts, threads)
@@ -394,6 +403,8 @@ class CpuBackend(
     def write_paths(
         self, predecessors: Array, sources: Array, targets: Array, counts: Array, out: Array, threads: int
     ) -> None:
+        if first_calls_of(self._plan_of_arrays).writes_paths(predecessors, targets, counts, out):
+            return
         from semiring.kernels.cpu.path_arrays import write_paths
 
         write_paths(predecessors, targets, counts, out, threads)
@@ -413,6 +424,11 @@ class CpuBackend(
         return dijkstra_loops.search_near(plan, graph, sources, targets, limit)
 
     def fold_paths(self, plan: KernelPlan, predecessors: Array, sources: Array, W: Array, none: Any, out: Array) -> int:
+        first_calls = first_calls_of(plan)
+        if FOLDS in first_calls.pending:
+            row = first_calls.fold_paths(plan, predecessors, sources, W, none, out)
+            if row is not None:
+                return row
         from semiring.kernels.cpu.path_arrays import fold_paths
 
         return fold_paths(plan, predecessors, sources, W, none, out)

@@ -33,13 +33,13 @@ from typing import Any
 import numpy as np
 
 from semiring.kernels import code_store
-from semiring.kernels.contract import Array, KernelPlan, Steps
+from semiring.kernels.contract import NO_PREDECESSOR, Array, KernelPlan, Steps
 from semiring.kernels.definition import define
 from semiring.logs import logger
 
 #: The groups of kernels that are compiled together, by what they compute.
 PRODUCT, WITNESS, CLOSURE, PREDECESSORS, GAINING = "product", "witness", "closure", "predecessors", "gaining"
-STEPS = "steps"
+STEPS, ARRAYS, FOLDS = "steps", "arrays", "folds"
 
 _POLLING_SECONDS = 0.05  # between two reads of a marker
 _RESERVED_SECONDS = 120.0  # after which a reservation belongs to a process that has ended
@@ -213,6 +213,15 @@ def compile_group(plan: KernelPlan, group: str) -> None:
         backend.close_stack(plan, np.full((3, 8, 8), one))
     elif group == PREDECESSORS:
         _find_predecessors(backend, plan)
+    elif group == ARRAYS:
+        _write_paths(backend)
+    elif group == FOLDS:
+        trees, none, out = (
+            np.full((1, 1, 40), NO_PREDECESSOR, np.int32),
+            plan.dtype.type(0),
+            square[None, :1, :40].copy(),
+        )
+        backend.fold_paths(alone, trees, np.zeros(1, np.int32), square[:40, :40].copy(), none, out)
     else:
         _close_gaining(backend, plan)
 
@@ -240,6 +249,15 @@ def _find_predecessors(backend: Any, plan: KernelPlan) -> None:
         backend.find_predecessors(plan, D, tolerance, A)
         if n == 20:
             backend.find_predecessors(plan, D[None], tolerance, A[None])
+
+
+def _write_paths(backend: Any) -> None:
+    """Write paths of few and of many vertices, whose links have other dtypes."""
+    source = np.zeros(1, np.int32)
+    for n in (2, 1 << 15):
+        predecessors, counts = np.full((1, 1, n), NO_PREDECESSOR, np.int32), np.empty((1, 1, n), np.int32)
+        backend.count_vertices(predecessors, source, counts, 1)
+        backend.write_paths(predecessors, source, source, counts[..., :1], np.empty((1, 1, 1, 1), np.int32), 1)
 
 
 def _close_gaining(backend: Any, plan: KernelPlan) -> None:

@@ -31,11 +31,11 @@ from typing import Any
 import numpy as np
 
 from semiring.advice import quote
-from semiring.algebra.expressions import OPERATIONS
+from semiring.algebra.expressions import OPERATIONS, Expression
 from semiring.errors import SemiringError
 from semiring.kernels.contract import Array, KernelPlan, Steps
 from semiring.kernels.cpu import compiler_process, numpy_kernels
-from semiring.kernels.cpu.compiler_process import CLOSURE, GAINING, PREDECESSORS, PRODUCT, STEPS, WITNESS
+from semiring.kernels.cpu.compiler_process import ARRAYS, CLOSURE, FOLDS, GAINING, PREDECESSORS, PRODUCT, STEPS, WITNESS
 from semiring.kernels.cpu.order import PIVOTS
 from semiring.kernels.reference import pack_bits, unpack_bits
 from semiring.kernels.tolerance import Tolerance
@@ -49,6 +49,7 @@ _LOADING_SECONDS = 0.3
 _PATIENCE = 10.0
 _RATE = 1e9  # pairs a second in NumPy, on two cores of a Zen 4 server
 _SECONDS_PER_STEP = 1e-5  # seconds for each k, besides those for its pairs
+_SECONDS_PER_LINK, _SECONDS_PER_VERTEX = 3e-8, 1.5e-8  # of an entry of predecessors, and of a vertex that is written
 _SCANNED_ENTRIES = 1 << 16  # of an operand, at a time
 _DEFINITIONS = 1024  # the most that are kept
 
@@ -186,6 +187,28 @@ class FirstCalls:
         self._spend(PREDECESSORS, max(0.0, time.monotonic() - began - seconds))  # searches along many edges
         return trees
 
+    def counts_vertices(self, predecessors: Array, sources: Array, counts: Array) -> bool:
+        """Write the number of vertices of each path, or return False to leave it to the compiled kernels."""
+        if not self._serves(ARRAYS, counts.size * _SECONDS_PER_LINK):
+            return False
+        numpy_kernels.count_vertices(predecessors, sources, counts)
+        return True
+
+    def writes_paths(self, predecessors: Array, targets: Array, counts: Array, out: Array) -> bool:
+        """Write the vertices of each path, or return False to leave it to the compiled kernels."""
+        if not self._serves(ARRAYS, int(counts.sum()) * _SECONDS_PER_VERTEX + out.size / _RATE):
+            return False
+        numpy_kernels.write_paths(predecessors, targets, counts, out)
+        return True
+
+    def fold_paths(
+        self, plan: KernelPlan, predecessors: Array, sources: Array, W: Array, none: Any, out: Array
+    ) -> int | None:
+        """Fold the entries of W along each path. Return None to leave it to the compiled kernels."""
+        if not self._serves(FOLDS, 2 * out.size * _SECONDS_PER_LINK, W):
+            return None
+        return numpy_kernels.fold_paths(plan, predecessors, sources, W, none, out)
+
     def closes_gaining(self) -> bool:
         """Return whether the rules for large matrices close small ones that gain, because no loop is compiled."""
         return self._serves(GAINING, 1e-3)
@@ -269,15 +292,21 @@ def _groups(plan: KernelPlan) -> set[str]:
     if plan.storage == "bits":
         is_plain = not plan.zero
         return set() if not is_plain else {PRODUCT, CLOSURE} if semiring.selective else {PRODUCT}
-    trees = (semiring.add.expression, semiring.mul.expression, semiring.star_expression)
-    used = [OPERATIONS[name] for tree in trees if tree is not None for name in tree.operations]
     is_exact = plan.dtype.kind in "iub"
+    tree, trees = semiring.mul.expression, [semiring.add.expression, semiring.mul.expression, semiring.star_expression]
+    paths = {ARRAYS, FOLDS} if is_exact or _rounds_to_nearest(tree) else {ARRAYS}
+    used = [OPERATIONS[name] for tree in trees if tree is not None for name in tree.operations]
     keeps_signs = plan.facts.nonnegative or not any(operation.makes_negative_zeros for operation in used)
-    if not is_exact and not (keeps_signs and all(operation.rounding != "inexact" for operation in used)):
-        return set()
+    if not is_exact and not (keeps_signs and all(tree is None or _rounds_to_nearest(tree) for tree in trees)):
+        return paths
     if semiring.selective and (is_exact or _keeps_bits(plan)):
-        return {PRODUCT, WITNESS, CLOSURE, PREDECESSORS, GAINING, STEPS}
-    return {PRODUCT, STEPS} if is_exact else set()
+        return {PRODUCT, WITNESS, CLOSURE, PREDECESSORS, GAINING, STEPS, *paths}
+    return {PRODUCT, STEPS, *paths} if is_exact else paths
+
+
+def _rounds_to_nearest(tree: Expression) -> bool:
+    """Return whether no operation of an expression is rounded differently by NumPy and the compiled kernels."""
+    return all(OPERATIONS[name].rounding != "inexact" for name in tree.operations)
 
 
 def _keeps_bits(plan: KernelPlan) -> bool:

@@ -1,4 +1,4 @@
-"""Compute products, closures and predecessors in NumPy, for first calls.
+"""Compute products, closures, predecessors and paths in NumPy, for first calls.
 
 These kernels serve the first calls of a definition (`semiring.kernels.cpu.first_calls`). They need neither Numba nor a
 compiler. Their results are bitwise identical to those of the compiled kernels if no operation rounds in another order:
@@ -11,7 +11,8 @@ whole matrices.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ import numpy as np
 
 from semiring.algebra.expressions import OPERATIONS, Expression
 from semiring.errors import no_star
-from semiring.kernels.contract import NO_PREDECESSOR, Array, KernelPlan, Steps
+from semiring.kernels.contract import NAN_FOLD, NO_PREDECESSOR, Array, KernelPlan, Steps
 from semiring.kernels.cpu.order import MAX_DIRECT_EDGES, PIVOTS
 from semiring.kernels.definition import define, has_unit_star
 from semiring.kernels.tolerance import Tolerance
@@ -396,3 +397,95 @@ def _grow_rows(pred: Array, rows: Array, find_tight: Callable[..., Array]) -> bo
         step += 1
     pred[which[:, 0], source[:, 0]] = own
     return not (own == _UNDECIDED).any()
+
+
+def count_vertices(predecessors: Array, sources: Array, counts: Array) -> None:
+    """Compute `PathKernels.count_vertices` of the contract: each link leads twice as far after each step."""
+    n = predecessors.shape[-1]
+    for part, rows, roots in _rows_of_paths(predecessors, sources):
+        links = _link(rows, roots)
+        edges = (links % (n + 2) != np.arange(n + 2)).astype(np.int32).ravel()
+        links, length = links.ravel(), 1
+        while length < n:  # the links of a circle lead to no end
+            further = links[links]
+            if np.array_equal(further, links):
+                break
+            edges += edges[links]
+            links, length = further, 2 * length
+        ends = links.reshape(-1, n + 2)[:, :n] % (n + 2)
+        lengths = edges.reshape(-1, n + 2)[:, :n] + 1
+        counts.reshape(-1, n)[part] = np.where(ends == roots, lengths, np.where(ends == n, 0, -1))
+
+
+def write_paths(predecessors: Array, targets: Array, counts: Array, out: Array) -> None:
+    """Compute `PathKernels.write_paths` of the contract: all paths from their ends, one edge at a time."""
+    n, rows = predecessors.shape[-1], predecessors.reshape(-1)
+    lengths, vertices, width = counts.reshape(-1), out.reshape(-1), out.shape[-1]
+    out[...] = -1
+    step = max(1, _BLOCK_BYTES // 16)
+    for start in range(0, lengths.size, step):
+        path = np.flatnonzero(lengths[start : start + step]) + start
+        left, row = lengths[path], path // targets.size * n
+        vertex, place = targets[path % targets.size], path * width + left
+        while path.size:
+            place -= 1
+            vertices[place] = vertex
+            left -= 1
+            path = np.flatnonzero(left)
+            if path.size < left.size:
+                left, row, vertex, place = left[path], row[path], vertex[path], place[path]
+            vertex = rows[row + vertex]
+
+
+def fold_paths(plan: KernelPlan, predecessors: Array, sources: Array, W: Array, none: Any, out: Array) -> int:
+    """Compute `PathKernels.fold_paths` of the contract, in the order of the compiled kernels."""
+    n, dtype = predecessors.shape[-1], np.dtype(np.float64) if plan.dtype.kind == "f" else plan.dtype
+    mul = _compile(define(replace(plan, dtype=dtype, zero=dtype.type(plan.zero), one=dtype.type(plan.one))).mul, dtype)
+    vertices, is_nan = np.arange(n), False
+    with np.errstate(all="ignore"):
+        for part, rows, roots in _rows_of_paths(predecessors, sources):
+            links = _link(rows, roots)
+            own = np.full(links.shape, plan.one, W.dtype)
+            own[:, :n] = W[np.where((rows >= 0) & (rows < n), rows, 0), vertices]
+            np.put_along_axis(own, roots, W.dtype.type(plan.one), 1)
+            values, going, length = own.astype(dtype), np.arange(len(links)), 1
+            while going.size and length < 3 * n:  # the links of a circle lead to no end
+                first = links[going]
+                second = links.ravel()[first]
+                x = values.ravel()
+                last = mul(x[first], values[going], out=np.empty(first.shape, dtype))
+                values[going] = mul(x[second], last, out=last)
+                links[going] = further = links.ravel()[second]
+                ends = further % (n + 2)
+                going, length = going[~((ends >= n) | (ends == roots[going])).all(1)], 3 * length
+            ends, found = links[:, :n] % (n + 2), values[:, :n]
+            reached = ends == roots
+            failed = (~reached & (ends != n)).any(1)
+            if failed.any():
+                return int(part.start + failed.argmax())
+            is_nan |= bool((reached & ((found != found) | (own[:, :n] != own[:, :n]))).any())
+            out.reshape(-1, n)[part] = np.where(reached, found, none)
+    return NAN_FOLD if is_nan else -1
+
+
+def _rows_of_paths(predecessors: Array, sources: Array) -> Iterator[tuple[slice, Array, Array]]:
+    """Yield some rows of predecessors at a time: their numbers, the rows (r, n) and their sources (r, 1)."""
+    n = predecessors.shape[-1]
+    rows, step = predecessors.reshape(-1, n), max(1, _BLOCK_BYTES // 8 // (n + 2))
+    for start in range(0, len(rows), step):
+        part = slice(start, min(start + step, len(rows)))
+        yield part, rows[part], sources[np.arange(part.start, part.stop) % len(sources)][:, None]
+
+
+def _link(rows: Array, roots: Array) -> Array:
+    """Return the places (r, n + 2), in the flattened result, of the predecessors.
+
+    Sources, n for no path, and n + 1 for a number that is no vertex lead to themselves.
+    """
+    n = rows.shape[1]
+    links = np.empty((len(rows), n + 2), np.int64)
+    links[:, :n] = np.where(rows < 0, n, np.where(rows < n, rows, n + 1))
+    np.put_along_axis(links, roots, roots, 1)
+    links[:, n:] = n, n + 1
+    links += np.arange(0, links.size, n + 2)[:, None]
+    return links
