@@ -24,6 +24,7 @@ __all__ = [
     "portion",
     "report_part",
     "report_progress",
+    "share_of",
     "wait_to_end",
 ]
 
@@ -74,6 +75,13 @@ def report_part(done: int, total: int) -> None:
     """Report to the listener of this thread that ``done`` of ``total`` equal parts of the current work have ended."""
     if _caller.listener is not None:
         _caller.listener(done, total)
+
+
+def share_of(progress: Progress | None, start: int, stop: int, total: int) -> Progress | None:
+    """Return a callback for work that is the units ``start`` … ``stop`` of a ``total``, or None if there is none."""
+    if progress is None:
+        return None
+    return lambda done, parts: progress(start + (stop - start) * done // max(1, parts), total)
 
 
 @contextmanager

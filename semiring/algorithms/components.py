@@ -35,6 +35,7 @@ from semiring.graphs.strongly_connected import SMALL, component_ranges, join_com
 from semiring.graphs.strongly_connected import Components as Parts
 from semiring.kernels.engine import Engine
 from semiring.namespaces import Array, array_namespace
+from semiring.progress import share_of
 
 if TYPE_CHECKING:
     from semiring.closures.problem import Block, Problem
@@ -228,7 +229,7 @@ def _close_by_parts(
     closed, pairs, of_part = np.zeros(len(parts), np.bool_), 0, _structure_of_part(p)
     for place, (start, stop, found) in enumerate(blocks):
         view = D[start:stop, start:stop]
-        report = p.progress and partial(_report_progress, p.progress, pairs, stop - start, p.n)
+        report = share_of(p.progress, pairs, pairs + (stop - start) ** 3, p.n**3)
         part = p.part(view, fact_values=found | of_part, plus=plus, progress=report, place=place)
         try:
             part.close(view)
@@ -242,11 +243,6 @@ def _close_by_parts(
     if engine.plan.may_diverge and engine.plan.status.read() >= 0:
         raise divergence_error(p.options.semiring, int(parts.order[engine.plan.status.diverged]))
     reorder(np.argsort(parts.order))
-
-
-def _report_progress(progress: Any, earlier_pairs: int, size: int, n: int, done: int, total: int) -> None:
-    """Report the progress of a component of ``size`` vertices as progress of the whole matrix."""
-    progress(earlier_pairs + done * size**3 // max(1, total), n**3)
 
 
 def _join_below_cycles(plus: bool, engine: Engine, D: Any, parts: Parts, is_closed: Any) -> None:

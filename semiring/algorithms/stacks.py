@@ -15,7 +15,6 @@ Cost: count · n³ pairs. The results are bitwise identical to those of separate
 from __future__ import annotations
 
 from functools import partial
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +29,7 @@ from semiring.errors import SemiringError
 from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, engine_of, make_plan
 from semiring.namespaces import Array, array_namespace
+from semiring.progress import share_of
 
 if TYPE_CHECKING:
     from semiring.closures.problem import Problem
@@ -212,7 +212,8 @@ def _matrix(p: Problem, number: int, is_validated: bool, out: Array) -> Problem:
     A = facts.operand[number]
     has_columns = not has_adjacent_elements(out) and has_adjacent_elements(out.T)
     is_transposed = has_columns and p.semiring.commutative
-    report = p.progress and partial(_report_progress, p.progress, number, prod(facts.shape[:-2]))
+    pairs = p.n**3
+    report = share_of(p.progress, number * pairs, (number + 1) * pairs, facts.shape[0] * pairs)
     found = {"scan": facts.scan, "counts_paths": facts.counts_paths} if is_validated else {}
     return p.matrix_of_stack(A.T if is_transposed else A, found, is_transposed, progress=report, place=number)
 
@@ -228,8 +229,3 @@ def _collect_predecessors(p: Problem, parts: list[Problem], D: Array) -> None:
         trees.append(search.predecessors)
     joined: Any = p.predecessors
     joined.predecessors = xp.stack(trees) if trees else xp.empty(D.shape, np.int32)
-
-
-def _report_progress(progress: Any, position: int, count: int, done: int, total: int) -> None:
-    """Report the progress of one matrix as progress of the whole stack."""
-    progress(position * total + done, count * total)
