@@ -33,7 +33,7 @@ from semiring.arrays.operands import (
     run_on_operand_device,
     store,
 )
-from semiring.arrays.tensors import is_sparse_tensor
+from semiring.arrays.tensors import is_cupy_matrix, is_sparse_tensor, stored_values
 from semiring.errors import DeviceError, DTypeError, ShapeError
 from semiring.linalg import packed
 from semiring.linalg.dispatch import (
@@ -50,8 +50,8 @@ from semiring.linalg.dispatch import (
 )
 from semiring.linalg.elementwise import add, multiply, scaled_sum
 from semiring.linalg.products import matmul
-from semiring.linalg.sparse_products import has_sparse
-from semiring.namespaces import Array, array_namespace, is_device_array
+from semiring.linalg.sparse_products import has_sparse, is_on_device
+from semiring.namespaces import Array, array_namespace, is_device_array, shape_of
 from semiring.thread_counts import check_threads
 
 __all__ = ["axpy", "dot", "gemm", "gemv", "ger"]
@@ -272,7 +272,7 @@ def gemv(
     _check_addend(y, "y", beta, semiring)
     read = {"A": A, "x": x} | ({} if y is None else {"y": y})
     if mask is not None or complement or has_sparse(A, x, y):
-        if has_sparse(x, y) or np.ndim(x) != 1 or (y is not None and np.ndim(y) != 1):
+        if has_sparse(x, y) or any(len(shape_of(vector)) != 1 for vector in (x, y) if vector is not None):
             raise ShapeError("gemv takes vectors as x and y, which are dense: pass arrays of one dimension")
         masking: Any = {"mask": mask, "complement": complement}
         left = _transposed(A) if transpose else A
@@ -525,23 +525,34 @@ def _sparse_gemm(
             raise ShapeError(f"{name} is {np.shape(scalar)}: it must be a scalar")
     options: Any = {"check": check, "device": device}
     is_dense_sum = C is not None and not has_sparse(C)
-    is_masked = masking["mask"] is not None and not masking["complement"] and np.ndim(B) == 2
+    is_masked = masking["mask"] is not None and not masking["complement"] and len(shape_of(B)) == 2
     if out is not None and (is_masked or (has_sparse(A) and has_sparse(B))) and not is_dense_sum:
         raise TypeError("out= is given, and the result is sparse: leave out= away")
-    dtype = common_dtype(semiring, *(as_host_operand(x) for x in (A, B, C) if x is not None))
+    dtype = common_dtype(semiring, *(_values_of(x) for x in (A, B, C) if x is not None))
     # A zero or a one that is ±∞ takes no part in the promotion.
     alpha, beta = (typed_constant(x, dtype) if isinstance(x, float) and isinf(x) else x for x in (alpha, beta))
     scaled = A if alpha is None else multiply(alpha, A, semiring, **options)
     result = matmul(scaled, B, semiring, threads=threads, **masking, **options)
     if C is not None and beta != semiring.zero_for(dtype):
-        shape = np.shape(C) if is_dense_sum else C.shape
-        if shape != result.shape:
-            raise ShapeError(f"the addend is {shape}, the product is {result.shape}")
+        shape = shape_of(C)
+        if shape != tuple(result.shape):
+            raise ShapeError(f"the addend is {shape}, the product is {tuple(result.shape)}")
         result = add(result, multiply(beta, C, semiring, **options), semiring, **options)
     if out is None:
         return result
-    store(as_output(out, result.shape, result.dtype), np.asarray(result))
+    on_device = any(is_on_device(x) for x in (A, B, C) if x is not None)
+    array, like = _values_of(result), result if on_device and device is None else None
+    store(as_output(out, result.shape, array.dtype, like=like), array if is_device_array(array) else np.asarray(array))
     return out
+
+
+def _values_of(x: Any) -> Any:
+    """Return an operand as an object that NumPy or CuPy reads, of a sparse one on a GPU its stored values."""
+    if not is_on_device(x):
+        return as_host_operand(x)
+    from semiring.arrays.device import as_cupy
+
+    return as_cupy(stored_values(x) if is_cupy_matrix(x) or is_sparse_tensor(x) else x)
 
 
 def _gather_operands(

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-__all__ = ["Array", "array_namespace", "is_device_array", "is_traced", "library_of"]
+__all__ = ["Array", "array_namespace", "is_device_array", "is_traced", "library_of", "shape_of"]
 
 # The root package of an array's type, and the module that holds its functions.
 _LIBRARIES = {"numpy": "numpy", "cupy": "cupy", "torch": "torch", "jax": "jax.numpy", "jaxlib": "jax.numpy"}
@@ -51,6 +51,11 @@ def is_device_array(array: Any) -> bool:
     if hasattr(array, "__dlpack_device__"):
         return array.__dlpack_device__()[0] in _CUDA_DEVICES
     return hasattr(array, "__cuda_array_interface__")
+
+
+def shape_of(x: Any) -> tuple[int, ...]:
+    """Return the shape of an array or a sparse matrix of any library, or of what NumPy reads."""
+    return tuple(x.shape) if hasattr(x, "shape") else np.shape(x)
 
 
 def is_traced(array: Any) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -15,6 +14,7 @@ from semiring.arrays.memory import demand_memory
 from semiring.arrays.sparse import check_sparse, is_ascending, is_sparse, stored_entries, warn_of_duplicates
 from semiring.arrays.tensors import as_sparse_array, is_sparse_tensor, sparse_like
 from semiring.errors import DTypeError, ShapeError
+from semiring.namespaces import array_namespace, is_device_array
 
 __all__ = [
     "Rows",
@@ -108,12 +108,11 @@ def read_mask(mask: Any, shape: tuple[int, ...]) -> Any:
 
 def every_entry(matrix: Array) -> Rows:
     """Return a dense matrix by rows, every entry stored. It takes 1.5 times the memory of the matrix in float64."""
-    m, n = matrix.shape
-    demand_memory(
-        prod(matrix.shape) * (4 + matrix.itemsize), f"a dense operand {matrix.shape} by rows", "store it sparse"
-    )
-    columns = np.tile(_narrow(np.arange(n), n), m)
-    return Rows(np.arange(m + 1, dtype=np.int64) * n, columns, matrix.reshape(-1), (m, n))
+    (m, n), xp = matrix.shape, array_namespace(matrix)
+    size, subject = m * n * (4 + matrix.itemsize), f"a dense operand {matrix.shape} by rows"
+    demand_memory(size, subject, "store it sparse", is_on_device=is_device_array(matrix))
+    columns = xp.tile(xp.arange(n, dtype=np.int32 if n <= _MAX_INT32 else np.int64), m)
+    return Rows(xp.arange(m + 1, dtype=np.int64) * n, columns, matrix.reshape(-1), (m, n))
 
 
 def as_sparse(rows: Rows, *like: Any) -> Any:

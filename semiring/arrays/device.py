@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from semiring.advice import cuda_version, install_advice, option, quote
-from semiring.arrays.tensors import gradients_error
+from semiring.arrays.tensors import gradients_error, is_sparse_tensor, stored_values
 from semiring.errors import DeviceError, DTypeError
 from semiring.namespaces import Array, is_device_array, library_of
 from semiring.profiling import describe_array, span
@@ -25,6 +25,7 @@ __all__ = [
     "are_disjoint",
     "are_on_current_device",
     "as_cupy",
+    "available_device_memory",
     "check_device",
     "copy_to_device",
     "device_number",
@@ -68,6 +69,15 @@ def _probe_cupy() -> Any:
             )
         return f"an NVIDIA GPU and its driver: {error}"
     return cupy if count else "an NVIDIA GPU: the driver finds none"
+
+
+def available_device_memory() -> int:
+    """Return 7/8 of the bytes of the current GPU that are free, or that CuPy's memory pool has cached.
+
+    Raises `DeviceError` without CuPy or a GPU.
+    """
+    cupy = load_cupy()
+    return int(cupy.cuda.runtime.memGetInfo()[0] + cupy.get_default_memory_pool().free_bytes()) * 7 // 8
 
 
 def free_device_memory() -> int:
@@ -231,7 +241,8 @@ def make_exporter(*arguments: Any) -> Callable[[Array], Any]:
 
     If several arguments are on a GPU, the first that is not an array of CuPy decides.
     """
-    libraries = [library_of(x) for x in arguments if is_device_array(x)]
+    values = [stored_values(x) if is_sparse_tensor(x) else x for x in arguments]
+    libraries = [library_of(x) for x in values if is_device_array(x)]
     root = next((library for library in libraries if library != "cupy"), "cupy")
     if root in ("numba", "numba_cuda"):
         return _to_numba

@@ -36,12 +36,15 @@ def free_memory() -> int | None:
     return max(0, min(sizes)) * 7 // 8 if sizes else None
 
 
-def demand_memory(required_bytes: int, subject: str, remedy: str) -> None:
-    """Raise `TooLargeError` if so many bytes are not free.
+def demand_memory(required_bytes: int, subject: str, remedy: str, *, is_on_device: bool = False) -> None:
+    """Raise `TooLargeError` if so many bytes are not free, in the host or on the current GPU.
 
     The message is about ``subject``, and ends with ``remedy``.
     """
-    demand_free_bytes(required_bytes, free_memory, subject, remedy)
+    free: Callable[[], int | None] = free_memory
+    if is_on_device:
+        from semiring.arrays.device import available_device_memory as free
+    demand_free_bytes(required_bytes, free, subject, remedy)
 
 
 def demand_free_bytes(required_bytes: int, free_bytes: Callable[[], int | None], subject: str, remedy: str) -> None:

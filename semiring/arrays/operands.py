@@ -36,6 +36,7 @@ from semiring.arrays.tensors import (
     bfloat16_array,
     gradients_error,
     is_bfloat16_tensor,
+    is_cupy_matrix,
     is_sparse_tensor,
     stored_values,
     tracer_error,
@@ -438,7 +439,7 @@ def result_converter(*arguments: Any) -> Callable[[Any], Any]:
     """
     if _HOST_TYPES.issuperset(map(type, arguments)):
         return _copy_to_host
-    if any(is_device_array(x) for x in arguments):
+    if any(is_device_array(x) for argument in arguments for x in _arrays_of(argument)):
         from semiring.arrays.device import make_exporter
 
         return make_exporter(*arguments)
@@ -480,6 +481,13 @@ def memory_of(x: Any) -> Any:
     return x.words if isinstance(x, BitMatrix) else x
 
 
+def _arrays_of(x: Any) -> tuple[Any, ...]:
+    """Return the arrays of an argument that a function reads: those of a sparse matrix, or the argument itself."""
+    if is_cupy_matrix(x) or is_sparse_tensor(x):
+        return (x.data, x.indices) if type(x).__name__ == "BCOO" else (stored_values(x),)
+    return (memory_of(x),)
+
+
 def empty_like(x: Any) -> Any:
     """Return an uninitialized array, or packed matrix, of the same kind and shape."""
     if type(x) is BitMatrix:
@@ -517,7 +525,7 @@ def device_context(arguments: tuple[Any, ...], device: Any) -> AbstractContextMa
     """
     if device is None and _HOST_TYPES.issuperset(map(type, arguments)):
         return _NULL_CONTEXT
-    device_arrays = [x for x in map(memory_of, arguments) if is_device_array(x)]
+    device_arrays = [x for argument in arguments for x in _arrays_of(argument) if is_device_array(x)]
     if device is None and not device_arrays:
         return _NULL_CONTEXT
     from semiring.arrays.device import activate_device, are_on_current_device, single_device

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from importlib import import_module
 from typing import Any
 
@@ -10,14 +11,16 @@ import numpy as np
 
 from semiring.algebra.expressions.tree import is_bfloat16
 from semiring.errors import DTypeError, MissingExtraError, ShapeError
-from semiring.namespaces import is_traced
+from semiring.namespaces import is_traced, library_of
 
 __all__ = [
     "as_sparse_array",
     "as_tensor",
     "bfloat16_array",
+    "compressed_tensor",
     "gradients_error",
     "is_bfloat16_tensor",
+    "is_cupy_matrix",
     "is_sparse_tensor",
     "sparse_like",
     "stored_values",
@@ -50,9 +53,14 @@ def is_sparse_tensor(x: Any) -> bool:
     return x.layout in (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc)
 
 
+def is_cupy_matrix(x: Any) -> bool:
+    """Return whether x is a sparse matrix of CuPy."""
+    return library_of(x) == "cupyx" and hasattr(x, "format")
+
+
 def stored_values(x: Any) -> Any:
-    """Return the stored values of a sparse tensor, as a tensor or an array of its library."""
-    if type(x).__name__ == "BCOO":
+    """Return the stored values of a sparse tensor or matrix of CuPy, as a tensor or an array of its library."""
+    if type(x).__name__ == "BCOO" or is_cupy_matrix(x):
         return x.data
     return x._values() if x.layout == sys.modules["torch"].sparse_coo else x.values()
 
@@ -96,21 +104,29 @@ def sparse_like(starts: Any, columns: Any, values: Any, shape: tuple[int, int], 
         indices = jnp.asarray(np.stack([rows, columns], axis=1).astype(np.int32))
         return kind((jnp.asarray(values), indices), shape=shape, indices_sorted=True, unique_indices=True)
     torch: Any = sys.modules["torch"]
-    entries, options = as_tensor(values), {"size": shape, "check_invariants": False}
+    entries = as_tensor(values)
     if like.layout == torch.sparse_coo:
         places = torch.from_numpy(np.stack([rows, columns.astype(np.int64)]))
-        return torch.sparse_coo_tensor(places, entries, is_coalesced=True, **options)
+        return torch.sparse_coo_tensor(places, entries, size=shape, check_invariants=False, is_coalesced=True)
     by_rows = like.layout == torch.sparse_csr
     index = np.int64 if (like.crow_indices() if by_rows else like.ccol_indices()).dtype == torch.int64 else np.int32
     if values.size > np.iinfo(np.int32).max:
         index = np.int64
     if by_rows:
-        arrays = (torch.from_numpy(x.astype(index)) for x in (starts, columns))
-        return torch.sparse_csr_tensor(*arrays, entries, **options)
+        ends, indices = (torch.from_numpy(x.astype(index)) for x in (starts, columns))
+        return compressed_tensor(True, ends, indices, entries, shape)
     order = np.argsort(columns, kind="stable")
-    ends = np.append(0, np.cumsum(np.bincount(columns, minlength=shape[1])))
-    arrays = (torch.from_numpy(x.astype(index)) for x in (ends, rows[order]))
-    return torch.sparse_csc_tensor(*arrays, as_tensor(values[order]), **options)
+    sums = np.append(0, np.cumsum(np.bincount(columns, minlength=shape[1])))
+    ends, indices = (torch.from_numpy(x.astype(index)) for x in (sums, rows[order]))
+    return compressed_tensor(False, ends, indices, as_tensor(values[order]), shape)
+
+
+def compressed_tensor(by_rows: bool, starts: Any, indices: Any, values: Any, shape: tuple[int, int]) -> Any:
+    """Return valid arrays of PyTorch as a tensor in CSR or CSC layout, without the warning that none is checked."""
+    torch: Any = sys.modules["torch"]
+    make = torch.sparse_csr_tensor if by_rows else torch.sparse_csc_tensor
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
+        return make(starts, indices, values, size=shape, check_invariants=False)
 
 
 def as_tensor(array: Any) -> Any:

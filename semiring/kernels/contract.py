@@ -674,6 +674,8 @@ def count_pairs(A: CompressedRows | Any, B: CompressedRows | Any) -> int:
 class SparseKernels(Protocol):
     """Products of sparse matrices, which are `CompressedRows`.
 
+    Optional: `scan_rows` and `multiply_unvalidated`, which the backends of the host provide.
+
     Every position of a product that some pair A[i, k], B[k, j] of stored entries reaches is an entry of the result,
     also if its value is 0̄. The terms of an entry are added in the order of k, to 0̄. A dense operand is C-contiguous.
 
@@ -738,14 +740,14 @@ class SparseKernels(Protocol):
         lies, or None for values that are not scanned. No memory outside the arrays is read. ``starts`` may be int32
         too, and entries behind the last row are ignored. The second result is arbitrary if A is not valid.
         """
-        ...
+        raise _missing_operation()
 
     def multiply_unvalidated(self, plan: KernelPlan, C: Any, A: CompressedRows, B: Any, bounds: Any) -> bool:
         """Compute C ← A ⊗ B for a dense B, and return whether A is valid and B within the bounds, as in `scan_rows`.
 
         If they are not, C holds arbitrary values. C and B are C-contiguous, and C is not empty.
         """
-        ...
+        raise _missing_operation()
 
 
 def dependency_block(size: int) -> int:

@@ -24,7 +24,7 @@ from semiring.errors import ShapeError
 from semiring.linalg import packed
 from semiring.linalg.dispatch import demand_range, magnitudes, may_wrap, scanned_magnitude
 from semiring.linalg.sparse_elementwise import add_sparse, multiply_entries, reduce_sparse
-from semiring.linalg.sparse_products import has_sparse
+from semiring.linalg.sparse_products import has_sparse, is_on_device, multiply_sparse, read_sparse_operands
 from semiring.namespaces import Array, array_namespace, is_device_array
 from semiring.thread_counts import check_threads
 
@@ -454,8 +454,10 @@ def reduce(
     semiring = as_semiring(semiring)
     check_sum_laws(semiring)
     if has_sparse(A):
-        ufunc = _ufunc(semiring.add.expression)
-        return result_converter(A)(reduce_sparse(A, semiring, reduced_axes(axis, 2), keepdims, check, device, ufunc))
+        ufunc, axes = _ufunc(semiring.add.expression), reduced_axes(axis, 2)
+        if device is not None or is_on_device(A):
+            return _reduce_on_device(A, semiring, axes, keepdims, check, device)
+        return result_converter(A)(reduce_sparse(A, semiring, axes, keepdims, check, device, ufunc))
     operand = as_array(A, semiring, device=device, check=check)
     scan = check_operands(semiring, {"A": operand})[0] if check else Scan()
     array = to_compute_dtype(operand, semiring)
@@ -474,6 +476,23 @@ def reduce(
         result = result.reshape([1 if i in axes else size for i, size in enumerate(array.shape)])
     result = round_to_dtype(result, operand.dtype)
     return result_converter(A)(result if result.ndim else result[()])
+
+
+def _reduce_on_device(
+    A: Any, semiring: Semiring, axes: tuple[int, ...], keepdims: bool, check: bool, device: Any
+) -> Any:
+    """Return the ⊕ of the stored entries of a sparse matrix on a GPU: its product with vectors of the neutral 1̄."""
+    if not axes:
+        raise ValueError("axis is (): name an axis along which a sparse matrix is reduced")
+    (rows,), _, dtype = read_sparse_operands(semiring, check, device, may_use_gpu=True, A=A)
+    ones = array_namespace(rows.columns).full(A.shape[axes[-1]], semiring.one_for(dtype), dtype)
+    factors = (A, ones) if axes[-1] == 1 else (ones, A)
+    result = multiply_sparse(*factors, semiring, check=check, device=device)
+    if len(axes) == 2:
+        result = reduce(result, semiring, check=check, device=device)
+    if keepdims:
+        result = result.reshape([1 if axis in axes else size for axis, size in enumerate(A.shape)])
+    return result if is_on_device(A) else result_converter(A)(result)
 
 
 def reduced_axes(axis: Any, dimensions: int) -> tuple[int, ...]:

@@ -148,12 +148,11 @@ def matmul(
     A, B : array_like, shapes (..., m, k) and (..., k, n)
         Matrices, or stacks of them whose leading dimensions broadcast, as in NumPy's matmul. A 1-D operand is one row
         (left) or one column (right), and the result lacks that dimension. They may be lists, read-only and strided
-        arrays, sparse matrices of SciPy, sparse tensors of PyTorch (CSR, CSC, COO) and BCOO arrays of JAX on the host,
-        or `BitMatrix` for a semiring on bool, with a `BitMatrix` as result. What a
-        sparse matrix does not store is the zero; its stored entries count, also if they are 0 or the zero. The columns
-        of A and the rows of B of pandas frames and series are matched by label. The result has the rows of A and the
-        columns of B. Arrays on a GPU (CuPy, PyTorch, JAX, Numba) are multiplied there, on the current stream, and so is
-        the result.
+        arrays, sparse matrices of SciPy and CuPy, sparse tensors of PyTorch (CSR, CSC, COO) and BCOO arrays of JAX, or
+        `BitMatrix` for a semiring on bool, with a `BitMatrix` as result. What a sparse matrix does not store is the
+        zero; its stored entries count, also if they are 0 or the zero. The columns of A and the rows of B of pandas
+        frames and series are matched by label. The result has the rows of A and the columns of B. Arrays and sparse
+        matrices on a GPU (CuPy, PyTorch, JAX, Numba) are multiplied there, on the current stream, and so is the result.
     semiring : Semiring or str, optional
         A `Semiring` or the name of one in the catalogue. The default is min-plus.
     mask : sparse matrix or array of bool, shape (m, n), optional
@@ -176,7 +175,7 @@ def matmul(
         Scan every entry for NaN and the domain. Without it, no error that depends on the data is raised. Integers of
         min-plus and max-plus are then assumed to be at most a sixth of their dtype's range in magnitude. Those of
         plus_times are computed modulo 2ᵇ. On a GPU the call waits once, for the scan. Without the scan it does not
-        wait.
+        wait, unless an operand is sparse.
     threads : int, optional
         The number of threads, by default that of `set_threads`. The result does not depend on it.
     device : str, optional
@@ -232,7 +231,8 @@ def matmul(
 
     A sparse product costs a pair for each A[i, k] and B[k, j] that are stored, and for a mask those at its positions.
     Operands other than csr with sorted rows are copied. The workspace is a copy of the columns of the result, 0.2 n
-    bytes for each thread, and 256 MiB. A dense operand of a masked product is copied with its columns.
+    bytes for each thread, and 256 MiB. A dense operand of a masked product is copied with its columns. On a GPU such a
+    product waits for the device, because it validates the indices and reads the size of a sparse result.
 
     Examples
     --------

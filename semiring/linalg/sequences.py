@@ -51,7 +51,7 @@ from semiring.linalg.elementwise import identity, multiply
 from semiring.linalg.product_explanation import ProductExplanation, pause_recording, record_product
 from semiring.linalg.products import demand_selective, matmul, power
 from semiring.linalg.sparse_products import has_sparse, read_sparse_operands
-from semiring.namespaces import Array, array_namespace, is_device_array
+from semiring.namespaces import Array, array_namespace, is_device_array, shape_of
 from semiring.thread_counts import check_threads
 
 __all__ = ["Chain", "arrange_chain", "check_lengths", "multi_dot", "scan"]
@@ -555,8 +555,9 @@ def _list_matrices(As: Any) -> list[Any]:
     matrices = list(As) if isinstance(As, list | tuple) else [As]
     matrices = [as_numbers(A, f"As[{t}]") if isinstance(A, list | tuple) else A for t, A in enumerate(matrices)]
     for A in matrices:
-        if np.ndim(A) != 2 or A.shape != (matrices[0].shape[0],) * 2:
-            raise ShapeError(f"As holds {np.shape(A)}: the matrices of a sequence are square, of one size")
+        shape = shape_of(A)
+        if len(shape) != 2 or shape != (matrices[0].shape[0],) * 2:
+            raise ShapeError(f"As holds {shape}: the matrices of a sequence are square, of one size")
     return matrices
 
 

@@ -9,12 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
-from semiring.arrays.compressed import Rows, as_sparse, row_numbers, sort_order
+from semiring.arrays.compressed import Rows, row_numbers, sort_order
 from semiring.arrays.encoding import round_to_dtype, to_compute_dtype
 from semiring.arrays.folds import add_duplicates
 from semiring.errors import ShapeError
 from semiring.linalg.dispatch import demand_range, magnitudes, may_wrap, scanned_magnitude
-from semiring.linalg.sparse_products import read_sparse_operands
+from semiring.linalg.sparse_products import (
+    make_sparse,
+    read_sparse_operands,
+    rows_of_entries,
+)
+from semiring.namespaces import array_namespace, shape_of
 
 __all__ = ["add_sparse", "multiply_entries", "reduce_sparse"]
 
@@ -26,13 +31,13 @@ Entrywise = Callable[[Any, Any], Any]
 
 def add_sparse(A: Any, B: Any, semiring: Semiring, check: bool, device: Any, add: Entrywise) -> Any:
     """Return A ⊕ B of two sparse matrices, whose entries are those of both."""
-    (left, right), _, dtype = read_sparse_operands(semiring, check, device, A=A, B=B)
+    (left, right), _, dtype = read_sparse_operands(semiring, check, device, may_use_gpu=True, A=A, B=B)
     starts, columns, a, b = _align(left, right)
-    both, values = (a >= 0) & (b >= 0), np.empty(columns.size, dtype)
+    both, values = (a >= 0) & (b >= 0), array_namespace(columns).empty(columns.size, dtype)
     values[a >= 0] = left.values[a[a >= 0]]
     values[b >= 0] = right.values[b[b >= 0]]
     values[both] = add(left.values[a[both]], right.values[b[both]])
-    return as_sparse(Rows(starts, columns, values, left.shape), A, B)
+    return make_sparse(Rows(starts, columns, values, left.shape), A, B)
 
 
 def multiply_entries(A: Any, B: Any, semiring: Semiring, check: bool, device: Any, multiply: Entrywise) -> Any:
@@ -40,41 +45,52 @@ def multiply_entries(A: Any, B: Any, semiring: Semiring, check: bool, device: An
 
     A dense operand broadcasts to the shape of the sparse one.
     """
-    (left, right), _, _ = read_sparse_operands(semiring, check, device, A=A, B=B)
+    (left, right), _, _ = read_sparse_operands(semiring, check, device, may_use_gpu=True, A=A, B=B)
     if isinstance(left, Rows) and isinstance(right, Rows):
         starts, columns, a, b = _align(left, right)
         both = (a >= 0) & (b >= 0)
-        starts, columns = np.append(0, np.cumsum(both))[starts], columns[both]
+        xp = array_namespace(both)
+        sums = xp.zeros(both.size + 1, np.int64)
+        sums[1:] = xp.cumsum(both)
+        starts, columns = sums[starts], columns[both]
         values = multiply(left.values[a[both]], right.values[b[both]])
-        return as_sparse(Rows(starts, columns, values, left.shape), A, B)
+        return make_sparse(Rows(starts, columns, values, left.shape), A, B)
     rows, dense = (left, right) if isinstance(left, Rows) else (right, left)
     try:
-        factors = np.broadcast_to(dense, rows.shape)[row_numbers(rows.starts), rows.columns]
+        factors: Any = dense
+        if shape_of(dense):
+            xp = array_namespace(dense)
+            factors = xp.broadcast_to(dense, rows.shape)[rows_of_entries(rows), rows.columns]
     except ValueError:
         raise ShapeError(
             f"A is {left.shape}, B is {right.shape}: a dense operand broadcasts to the shape of the sparse one"
         ) from None
     values = multiply(rows.values, factors) if rows is left else multiply(factors, rows.values)
-    return as_sparse(rows._replace(values=values), A, B)
+    return make_sparse(rows._replace(values=values), A, B)
 
 
 def _align(A: Rows, B: Rows) -> tuple[Array, Array, Array, Array]:
     """Return the starts and columns of the entries of either matrix, and their places in A and in B, or -1."""
     if A.shape != B.shape:
         raise ShapeError(f"A is {A.shape}, B is {B.shape}: sparse matrices of two shapes are not added or multiplied")
-    rows = np.concatenate([row_numbers(A.starts), row_numbers(B.starts)])
-    columns = np.concatenate([A.columns, B.columns])
-    order = sort_order(rows, columns, A.shape)
+    xp = array_namespace(A.columns)
+    rows = xp.concatenate([rows_of_entries(A), rows_of_entries(B)])
+    columns = xp.concatenate([A.columns, B.columns])
+    if xp is np:
+        order = sort_order(rows, columns, A.shape)
+    else:
+        from semiring.kernels.cuda.product import index_arrays
+
+        order = index_arrays.sort_order(rows, columns, A.shape)
     rows, columns = rows[order], columns[order]
-    heads = np.ones(columns.size, bool)
+    heads = xp.ones(columns.size, bool)
     heads[1:] = (columns[1:] != columns[:-1]) | (rows[1:] != rows[:-1])
-    numbers = np.cumsum(heads) - 1
+    numbers = xp.cumsum(heads) - 1
     is_left = order < A.columns.size
-    places = np.full((2, int(heads.sum())), -1)
+    places = xp.full((2, int(heads.sum())), -1)
     places[0, numbers[is_left]] = order[is_left]
     places[1, numbers[~is_left]] = order[~is_left] - A.columns.size
-    starts = np.zeros(A.starts.size, np.int64)
-    np.cumsum(np.bincount(rows[heads], minlength=A.shape[0]), out=starts[1:])
+    starts = xp.searchsorted(rows[heads], xp.arange(A.starts.size))
     return starts, columns[heads], places[0], places[1]
 
 

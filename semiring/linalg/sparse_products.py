@@ -1,4 +1,4 @@
-"""Multiply sparse matrices of SciPy, and of PyTorch and JAX on the host.
+"""Multiply sparse matrices of SciPy, CuPy, PyTorch and JAX.
 
 What a matrix does not store is the zero of the semiring. The result of sparse operands is sparse, and its pattern is
 structural: an entry that some pair of stored entries reaches is stored, also if its value is the zero. No operand
@@ -15,6 +15,7 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import plus_times
+from semiring.algebra.expressions.tree import is_half
 from semiring.arrays.compressed import (
     Rows,
     as_rows,
@@ -37,7 +38,7 @@ from semiring.arrays.operands import (
     store,
 )
 from semiring.arrays.sparse import is_sparse
-from semiring.arrays.tensors import is_sparse_tensor, stored_values
+from semiring.arrays.tensors import is_cupy_matrix, is_sparse_tensor, stored_values
 from semiring.errors import AlgebraError, DeviceError, DomainError, DTypeError, ShapeError, inner_size_error
 from semiring.kernels import get_backend
 from semiring.kernels.contract import CompressedRows, SparseKernels, count_pairs
@@ -52,14 +53,23 @@ from semiring.linalg.dispatch import (
     scanned_magnitude,
 )
 from semiring.linalg.product_explanation import is_recording, pause_recording, record_kernel
-from semiring.namespaces import Array, is_device_array
+from semiring.namespaces import Array, array_namespace, is_device_array
 from semiring.progress import in_parts
 
-__all__ = ["has_sparse", "multiply_rows", "multiply_sparse", "read_sparse_operands", "sparse_identity"]
+__all__ = [
+    "has_sparse",
+    "is_on_device",
+    "make_sparse",
+    "multiply_rows",
+    "multiply_sparse",
+    "read_sparse_operands",
+    "rows_of_entries",
+    "sparse_identity",
+]
 
 
 def has_sparse(*arguments: Any) -> bool:
-    """Return whether an argument is a sparse matrix of SciPy, a sparse tensor of PyTorch, or a BCOO array of JAX.
+    """Return whether an argument is a sparse matrix of SciPy or CuPy, a tensor of PyTorch, or a BCOO array of JAX.
 
     Raises `DTypeError` for the other sparse arrays of JAX.
     """
@@ -67,36 +77,55 @@ def has_sparse(*arguments: Any) -> bool:
         kind = type(x)
         if kind is np.ndarray or kind is list:
             continue
-        if is_sparse(x) or is_sparse_tensor(x):
+        if is_sparse(x) or is_sparse_tensor(x) or is_cupy_matrix(x):
             return True
         if kind.__module__.startswith("jax.experimental.sparse"):
             raise DTypeError(f"a {kind.__qualname__} array of JAX is given: convert it to BCOO, by its to_bcoo()")
     return False
 
 
+def is_on_device(x: Any) -> bool:
+    """Return whether an operand of any kind is on a GPU."""
+    return is_cupy_matrix(x) or is_device_array(stored_values(x) if is_sparse_tensor(x) else x)
+
+
 def read_sparse_operands(
-    semiring: Semiring, check: bool, device: Any, threads: int | None = None, **arguments: Any
+    semiring: Semiring,
+    check: bool,
+    device: Any,
+    threads: int | None = None,
+    *,
+    may_use_gpu: bool = False,
+    **arguments: Any,
 ) -> tuple[list[Any], list[Scan], np.dtype[Any]]:
     """Return operands of one dtype, `Rows` or NumPy arrays, a scan of each, and the dtype.
 
-    Raises `AlgebraError` if the zero does not annihilate, because then what is not stored would count, and
-    `DeviceError` for operands on a GPU.
+    They are CuPy arrays if the operands are on a GPU or a ``device`` is named. Raises `AlgebraError` if the zero does
+    not annihilate, because then what is not stored would count, and `DeviceError` for operands on a GPU unless
+    ``may_use_gpu``.
     """
     _demand_annihilation(semiring)
-    stored = [stored_values(x) if is_sparse_tensor(x) else x for x in arguments.values()]
-    if device is not None or any(map(is_device_array, stored)):
-        raise DeviceError(
-            "sparse matrices are multiplied on the host: leave out device=, and copy operands to the host"
-        )
+    first, *others = arguments
+    if others and all(arguments[name] is arguments[first] for name in others):  # A ⊗ A: read once
+        options: dict[str, Any] = {"may_use_gpu": may_use_gpu, first: arguments[first]}
+        results, scans, dtype = read_sparse_operands(semiring, check, device, threads, **options)
+        return results * len(arguments), scans * len(arguments), dtype
+    if device is not None or any(map(is_on_device, arguments.values())):
+        if not may_use_gpu:
+            raise DeviceError(
+                "sequences with sparse transitions run on the host: leave out device=, and copy operands to the host"
+            )
+        from semiring.linalg.device_rows import read_device_operands
+
+        results, found, dtype = read_device_operands(semiring, check, device, arguments)
+        if found is None:
+            found = [_scan(semiring, check, name, x) for name, x in zip(arguments, results, strict=True)]
+        return results, found, dtype
     unread = {name: _arrays_of(x) for name, x in arguments.items()}
     readable = {name: as_host_operand(x, name) if unread[name] is None else x for name, x in arguments.items()}
     for name, x in readable.items():
         require_real_numbers(x, name)
     dtype = common_dtype(semiring, *readable.values())
-    first, *others = readable
-    if others and all(arguments[name] is arguments[first] for name in others):  # A ⊗ A: read once
-        results, scans, _ = read_sparse_operands(semiring, check, device, threads, **{first: arguments[first]})
-        return results * len(readable), scans * len(readable), dtype
     pairs = []
     for name, x in readable.items():
         pair = _scan_arrays(unread[name], semiring, dtype, check, threads)
@@ -131,7 +160,7 @@ def _scan_arrays(
     """Return validated `Rows` and a scan of their values, or None if `as_rows` must convert them or raise an error."""
     if unread is None or unread.values.dtype != dtype:
         return None
-    product = _Product(semiring, dtype, [Scan(), Scan()], threads, False)
+    product = _Product(semiring, dtype, [Scan(), Scan()], threads, False, unread.values)
     bounds = _bounds(semiring, dtype) if check else None
     is_valid, nonnegative = product.kernels.scan_rows(product.plan, unread, bounds)
     if not is_valid:
@@ -164,15 +193,20 @@ def _bounds(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[Any, Any] | None:
     return ends[0], ends[1]
 
 
+def _entries_of(x: Any) -> Any:
+    """Return the array of the entries of an operand, `Rows` or an array."""
+    return x.values if isinstance(x, Rows) else x
+
+
 def _scan(semiring: Semiring, check: bool, name: str, x: Any) -> Scan:
     """Scan an operand, `Rows` or an array. Raises `DomainError` with the row and the column of an entry."""
     try:
-        return scan_operands(semiring, check, **{name: x.values if isinstance(x, Rows) else x})[0]
+        return scan_operands(semiring, check, **{name: _entries_of(x)})[0]
     except DomainError as error:
         if not isinstance(x, Rows):
             raise
         (entry,) = error.position
-        row = int(np.searchsorted(x.starts, entry, side="right")) - 1
+        row = int((x.starts <= entry).sum()) - 1
         raise error.at(row, int(x.columns[entry])) from None
 
 
@@ -194,7 +228,7 @@ def multiply_rows(
     """
     _demand_annihilation(semiring)
     scans = [_scan(semiring, check, "A", A), _scan(semiring, check, "B", B)]
-    product = _Product(semiring, A.values.dtype, scans, None, has_entries)
+    product = _Product(semiring, A.values.dtype, scans, None, has_entries, A.values)
     product.demand_range(A, B, None, False)
     return product.dense(A, B, _product_shape(A, B), of_entries=True)
 
@@ -217,7 +251,7 @@ def multiply_sparse(
 
     def return_dense(C: Array, K: Array | None) -> Any:
         if out is not None:
-            store(as_output(out, C.shape, C.dtype), C)
+            store(as_output(out, C.shape, C.dtype, like=C if device is None else None), C)
         result = out if out is not None else restore(C if C.ndim else C[()])
         return (result, restore(K if K.ndim else K[()])) if K is not None else result
 
@@ -225,19 +259,19 @@ def multiply_sparse(
         C = _multiply_unread(A, B, semiring, check, threads)
         if C is not None:
             return return_dense(C, None)
-    (left, right), scans, dtype = read_sparse_operands(semiring, check, device, threads, A=A, B=B)
+    (left, right), scans, dtype = read_sparse_operands(semiring, check, device, threads, may_use_gpu=True, A=A, B=B)
     shape = _product_shape(left, right)
-    product = _Product(semiring, dtype, scans, threads, return_witness)
+    product = _Product(semiring, dtype, scans, threads, return_witness, _entries_of(left))
 
     if mask is not None and (max(left.ndim, right.ndim) > 2 or not shape):
         raise ShapeError(f"A is {left.shape}, B is {right.shape}: mask= is for products of matrices and vectors")
     if mask is not None and len(shape) == 1:
-        return return_dense(*product.vector(left, right, read_mask(mask, shape) != complement))
+        return return_dense(*product.vector(left, right, product.read_vector_mask(mask, shape, device) != complement))
     read = {id(A): left, id(B): right}.get(id(mask))  # a mask that is an operand is not read again
     if isinstance(read, Rows) and read.shape == shape:
         pattern: Rows | None = read._replace(values=None)
     else:
-        pattern = None if mask is None else product.read_mask(mask, (shape[0], shape[1]))
+        pattern = None if mask is None else product.read_mask(mask, (shape[0], shape[1]), device)
     is_dense = not (isinstance(left, Rows) and isinstance(right, Rows)) and (mask is None or complement)
     if out is not None and not is_dense:
         raise TypeError(
@@ -247,14 +281,32 @@ def multiply_sparse(
     if is_dense:
         C, K = product.dense(left, right, shape)
         if pattern is not None:
-            places = row_numbers(pattern.starts), pattern.columns
+            places = rows_of_entries(pattern), pattern.columns
             C[places] = semiring.zero_for(dtype)
             if K is not None:
                 K[places] = -1
         return return_dense(C, K)
     entries, attained = product.sparse(left, right, pattern, complement)
-    result = as_sparse(entries, A, B, mask)
-    return (result, as_sparse(attained, A, B, mask)) if return_witness else result
+    result = make_sparse(entries, A, B, mask)
+    return (result, make_sparse(attained, A, B, mask)) if return_witness else result
+
+
+def rows_of_entries(rows: Rows) -> Any:
+    """Return the row of each entry, in the memory of the matrix."""
+    if not is_device_array(rows.columns):
+        return row_numbers(rows.starts)
+    from semiring.kernels.cuda.product import index_arrays
+
+    return index_arrays.row_numbers(rows.starts, rows.columns.size)
+
+
+def make_sparse(entries: Rows, *like: Any) -> Any:
+    """Return a sparse matrix of the class of the first one among ``like``, in its memory."""
+    if not is_device_array(entries.columns):
+        return as_sparse(entries, *like)
+    from semiring.linalg.device_rows import as_device_sparse
+
+    return as_device_sparse(entries, *like)
 
 
 def _multiply_unread(A: Any, B: Any, semiring: Semiring, check: bool, threads: int | None) -> Array | None:
@@ -271,16 +323,16 @@ def _multiply_unread(A: Any, B: Any, semiring: Semiring, check: bool, threads: i
         return None
     if semiring.failed_annihilation is not None:
         return None
-    product = _Product(semiring, dtype, [Scan(), Scan()], threads, False)
+    product = _Product(semiring, dtype, [Scan(), Scan()], threads, False, B)
     return None if product.code is not None else product.unread(rows, B, _bounds(semiring, dtype) if check else None)
 
 
 def sparse_identity(A: Any, semiring: Semiring, check: bool, device: Any) -> Any:
     """Return the identity of the size, dtype and class of a sparse square matrix, which is scanned."""
-    (rows,), _, dtype = read_sparse_operands(semiring, check, device, A=A)
-    n = A.shape[0]
-    ones = np.full(n, semiring.one_for(dtype), dtype)
-    return as_sparse(Rows(np.arange(n + 1), np.arange(n, dtype=rows.columns.dtype), ones, (n, n)), A)
+    (rows,), _, dtype = read_sparse_operands(semiring, check, device, may_use_gpu=True, A=A)
+    n, xp = A.shape[0], array_namespace(rows.columns)
+    ones = xp.full(n, semiring.one_for(dtype), dtype)
+    return make_sparse(Rows(xp.arange(n + 1), xp.arange(n, dtype=rows.columns.dtype), ones, (n, n)), A)
 
 
 def _product_shape(A: Any, B: Any) -> tuple[int, ...]:
@@ -296,12 +348,20 @@ class _Product:
     """The kernels, the encoding and the threads of one product of operands that were read and scanned."""
 
     def __init__(
-        self, semiring: Semiring, dtype: np.dtype[Any], scans: list[Scan], threads: int | None, has_witness: bool
+        self,
+        semiring: Semiring,
+        dtype: np.dtype[Any],
+        scans: list[Scan],
+        threads: int | None,
+        has_witness: bool,
+        sample: Array,
     ) -> None:
+        """``sample`` is an array of the dtype in the memory of the operands."""
         self.semiring, self.dtype, self.scans, self.threads = semiring, dtype, scans, threads
-        self.has_witness = has_witness
-        sample = np.empty(0, dtype)
+        self.has_witness, self.xp = has_witness, array_namespace(sample)
         self.code: Encoding | None = choose_encoding(semiring, sample, *scans)
+        if self.code is None and is_half(dtype) and semiring.supports(np.float32):
+            self.code = Encoding(np.dtype(np.float32))  # on a GPU too, where dense products have other kernels
         inner = dtype if self.code is None else self.code.dtype
         nonnegative = all(scan.nonnegative for scan in scans)
         engine = engine_for(sample, semiring, inner, nonnegative, threads)
@@ -310,16 +370,40 @@ class _Product:
         assert kernels is not None
         self.kernels: SparseKernels = kernels
 
+    @property
+    def is_on_device(self) -> bool:
+        """Whether the operands are on a GPU."""
+        return self.xp is not np
+
+    def read_vector_mask(self, mask: Any, shape: tuple[int, ...], device: Any) -> Any:
+        """Return a mask of a vector in the memory of the operands, as `semiring.arrays.compressed.read_mask` does."""
+        if not self.is_on_device:
+            return read_mask(mask, shape)
+        from semiring.linalg.device_rows import read_device_mask
+
+        if is_device_array(mask):
+            return read_device_mask(mask, shape)
+        if device is None:
+            raise DeviceError("mask is in the memory of the host, and the operands are on a GPU: copy the mask")
+        return self.xp.asarray(read_mask(mask, shape))
+
+    def demand_memory(self, required_bytes: int, subject: str, remedy: str) -> None:
+        """Raise `TooLargeError` if so many bytes are not free in the memory of the operands."""
+        demand_memory(required_bytes, subject, remedy, is_on_device=self.is_on_device)
+
     def demand_range(self, A: Any, B: Any, mask: Rows | None, complement: bool) -> None:
         """Raise `IntegerOverflowError` if an entry in plus_times may leave its integer dtype."""
         if not may_wrap(self.semiring, self.dtype):
             return
-        terms = int(np.diff(A.starts).max(initial=0)) if isinstance(A, Rows) else A.shape[-1]
+        terms = A.shape[-1]
+        if isinstance(A, Rows):
+            terms = int((A.starts[1:] - A.starts[:-1]).max()) if A.shape[0] else 0
         most = terms * scanned_magnitude(self.scans[0]) * scanned_magnitude(self.scans[1])
 
         def sums() -> Any:
             known = [Scan(nonnegative=True)] * 2
-            product = _Product(plus_times, np.dtype(np.float64), known, self.threads, False)
+            sample = self.xp.empty(0, np.float64)
+            product = _Product(plus_times, np.dtype(np.float64), known, self.threads, False, sample)
             A_, B_ = (
                 x._replace(values=abs(x.values.astype(np.float64)))
                 if isinstance(x, Rows)
@@ -331,12 +415,16 @@ class _Product:
                     values = product.sparse(A_, B_, mask, complement)[0].values
                 else:
                     values = product.dense(A_, B_, _product_shape(A, B))[0]
-            return np.append(values.ravel(), 0.0)
+            return self.xp.append(values.ravel(), 0.0)
 
         demand_range(self.dtype, most, sums, "A ⊗ B")
 
-    def read_mask(self, mask: Any, shape: tuple[int, int]) -> Rows:
-        """Return the pattern of a mask of a matrix, as `mask_rows` does."""
+    def read_mask(self, mask: Any, shape: tuple[int, int], device: Any = None) -> Rows:
+        """Return the pattern of a mask of a matrix in the memory of the operands, as `mask_rows` does."""
+        if self.is_on_device:
+            from semiring.linalg.device_rows import device_mask_rows
+
+            return device_mask_rows(mask, shape, device)
         unread = _arrays_of(mask)
         if unread is not None and mask.shape == shape:
             unread = unread._replace(values=unread.columns)  # of one dtype, for which the kernel is compiled once
@@ -364,7 +452,7 @@ class _Product:
         return np.dtype(np.int32 if inner < 2**31 else np.int64)
 
     def _make_witness(self, inner: int, shape: Any) -> Array | None:
-        return np.full(shape, -1, self._witness_dtype(inner)) if self.has_witness else None
+        return self.xp.full(shape, -1, self._witness_dtype(inner)) if self.has_witness else None
 
     def _record(self, kernel: str, A: Any, B: Any, values: Array, accumulators: dict[str, int] | None = None) -> None:
         if is_recording():
@@ -375,14 +463,16 @@ class _Product:
 
     def sparse(self, A: Any, B: Any, mask: Rows | None, complement: bool) -> tuple[Rows, Rows]:
         """Return the sparse product and its witness: of sparse operands, or at the positions of a mask."""
-        shape = (A.shape[0], B.shape[1])
+        shape, xp = (A.shape[0], B.shape[1]), self.xp
         left = self._encode(A if isinstance(A, Rows) else every_entry(A), self.scans[0])
-        right = self._encode(B if isinstance(B, Rows) else np.ascontiguousarray(B), self.scans[1])
+        right = self._encode(B if isinstance(B, Rows) else xp.ascontiguousarray(B), self.scans[1])
         size = self.plan.dtype.itemsize + 4 + (8 if self.has_witness else 0)
         known = None if mask is None else CompressedRows(mask.starts, mask.columns, None, shape[1])
 
         def demand(entries: int) -> None:
-            demand_memory(entries * size, f"a product of {entries:,} entries or more", "pass mask=, or fewer rows of A")
+            self.demand_memory(
+                entries * size, f"a product of {entries:,} entries or more", "pass mask=, or fewer rows of A"
+            )
 
         dtype = self._witness_dtype(A.shape[1]) if self.has_witness else None
         if known is not None and not complement:
@@ -392,7 +482,7 @@ class _Product:
             entries, witness, used = self.kernels.multiply_sparse(self.plan, left, right, known, demand, dtype)
         starts, columns, values, _ = entries
         self._record("masked sparse product" if mask is not None else "sparse product", left, right, values, used)
-        values = np.asarray(self._decode(values, witness))
+        values = xp.asarray(self._decode(values, witness))
         return Rows(starts, columns, values, shape), Rows(starts, columns, witness, shape)
 
     def dense(self, A: Any, B: Any, shape: tuple[int, ...], *, of_entries: bool = False) -> tuple[Array, Array | None]:
@@ -404,11 +494,11 @@ class _Product:
         left, right = self._encode(A, self.scans[0]), self._encode(B, self.scans[1])
         rows, columns = (1 if x.ndim == 1 else x.shape[axis] for x, axis in ((A, -2), (B, -1)))
         batch = shape[: len(shape) - (A.ndim > 1) - (B.ndim > 1)]
-        C = np.empty((*batch, rows, columns), self.plan.dtype)
+        C = self.xp.empty((*batch, rows, columns), self.plan.dtype)
         witness = self._make_witness(A.columns.size if of_entries else A.shape[-1], C.shape)
         for index in in_parts([*np.ndindex(batch)]):
             pair: list[Any] = [
-                x if isinstance(x, CompressedRows) else np.ascontiguousarray(_matrix_of(x, batch, index, flat))
+                x if isinstance(x, CompressedRows) else self.xp.ascontiguousarray(_matrix_of(x, batch, index, flat))
                 for x, flat in ((left, (1, -1)), (right, (-1, 1)))
             ]
             K = None if witness is None else witness[index]
@@ -424,7 +514,8 @@ class _Product:
         return result, None if witness is None else witness.reshape(shape)
 
     def _demand_dense(self, shape: tuple[int, ...]) -> None:
-        demand_memory(prod(shape) * self.plan.dtype.itemsize, f"a dense product {shape}", "make both operands sparse")
+        size = prod(shape) * self.plan.dtype.itemsize
+        self.demand_memory(size, f"a dense product {shape}", "make both operands sparse")
 
     def unread(self, A: CompressedRows, B: Array, bounds: tuple[Any, Any] | None) -> Array | None:
         """Return the product of a sparse matrix and an array that nobody has validated, or None if one is invalid."""
@@ -441,13 +532,13 @@ class _Product:
         """Return the product of a matrix and a vector, which is the zero where ``mask`` is False, and its witness."""
         is_column = B.ndim == 1
         left, right = (A, B[:, None]) if is_column else (A[None], B)
-        pattern = mask_rows(mask[:, None] if is_column else mask[None], (left.shape[0], right.shape[1]))
+        pattern = self.read_mask(mask[:, None] if is_column else mask[None], (left.shape[0], right.shape[1]))
         self.demand_range(left, right, pattern, False)
-        C = np.full(mask.shape, self.semiring.zero_for(self.dtype), self.dtype)
+        C = self.xp.full(mask.shape, self.semiring.zero_for(self.dtype), self.dtype)
         K = self._make_witness(A.shape[-1], mask.shape)
         if isinstance(left, Rows) or isinstance(right, Rows):
             entries, attained = self.sparse(left, right, pattern, False)
-            places = row_numbers(entries.starts) if is_column else entries.columns
+            places = rows_of_entries(entries) if is_column else entries.columns
             C[places] = entries.values
             if K is not None:
                 K[places] = attained.values
@@ -464,5 +555,5 @@ def _matrix_of(x: Array, batch: tuple[int, ...], index: tuple[int, ...], flat: t
     """Return the matrix of a dense operand at an index of the batch; a vector becomes a row or a column."""
     if x.ndim == 1:
         return x.reshape(flat)
-    matrix: Array = np.broadcast_to(x, (*batch, *x.shape[-2:]))[index]
+    matrix: Array = array_namespace(x).broadcast_to(x, (*batch, *x.shape[-2:]))[index]
     return matrix

@@ -105,6 +105,7 @@ LACKS = {
     "cuda": {
         *("multiply_upper", "propagates_nan", "gaining_rows", "survey_gaining", "close_gaining"),
         *("close_and_search", "search_table", "search_near", "fold_paths", "count_paths"),
+        *("scan_rows", "multiply_unvalidated"),
     },
 }
 
@@ -149,7 +150,7 @@ def test_which_groups_are_declared():
     assert {backend.name: set(declared_groups(backend)) for backend in every_backend()} == {
         "cpu": both | {"sequences", "sparse", "updates"},
         "reference": {"paths", "sequences", "sparse", "centrality", "updates"},
-        "cuda": both | {"streams", "passes", "graphs"},
+        "cuda": both | {"streams", "passes", "graphs", "sparse"},
     }
     hints = typing.get_type_hints(Capabilities, {**vars(contract), "Tolerance": object})
     assert {name: typing.get_args(hint)[0] for name, hint in hints.items()} == GROUPS

@@ -14,6 +14,7 @@ import cupy
 import numpy as np
 import oracles
 from operands import entries, pack_words, to_caller_form, to_kernel_form, unpack_words
+from sparse_cases import CONTRACT_CASES, check_contract
 
 from semiring import CATALOGUE
 from semiring.kernels.cuda import CudaBackend
@@ -70,13 +71,20 @@ def bits(rng: np.random.Generator) -> None:
     np.testing.assert_array_equal(unpack_words(words.get(), 97), oracles.product(A, B, "boolean"))
 
 
+def sparse(rng: np.random.Generator) -> None:
+    for name, dtype in CONTRACT_CASES:
+        plan = make_plan(CATALOGUE[name], dtype)
+        check_contract(CudaBackend(), plan, rng, cupy.asarray, lambda array: array.get())
+
+
 def main() -> None:
     rng = np.random.default_rng(0)
     for name, dtype, nonnegative in CASES:
         products(name, dtype, nonnegative, rng)
     bits(rng)
+    sparse(rng)
     cupy.cuda.Device().synchronize()
-    print(f"{len(CASES) + 1} kinds of product ran")
+    print(f"{len(CASES) + len(CONTRACT_CASES) + 1} kinds of product ran")
 
 
 if __name__ == "__main__":

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import oracles
 import pytest
 import scipy.sparse as sp
-from operands import CASES, entries
+from sparse_cases import ALL, CONTRACT_CASES, KINDS, Algebra, as_dictionary, check_contract, draw_case, multiply
 
 import semiring as sr
-from semiring import CATALOGUE
 from semiring.arrays.operands import as_host_operand
 from semiring.arrays.tensors import stored_values
 from semiring.errors import (
@@ -31,131 +27,6 @@ from semiring.kernels.contract import CompressedRows
 from semiring.kernels.engine import make_plan
 
 INF, FULL = np.inf, pytest.mark.full
-KINDS = [sp.csr_array, sp.csc_array, sp.coo_array, sp.csr_matrix, sp.csc_matrix, sp.coo_matrix]
-
-#: Semirings of one's own. Of two factors, ``first`` keeps the first one, so it does not commute.
-OWN = {
-    "first": (
-        sr.Semiring("first", add="min(x, y)", mul="where(y < inf, x, inf)", zero="inf", one=0),
-        np.minimum,
-        lambda x, y: x,
-        INF,
-    ),
-    "safest": (
-        sr.Semiring("safest", add="max(x, y)", mul="x * y", zero=0, one=1, domain=(0, 1)),
-        np.maximum,
-        np.multiply,
-        0.0,
-    ),
-    "late": (
-        sr.Semiring("late", add="max(x, y)", mul="x + y + 1", zero="-inf", one=-1),
-        np.maximum,
-        lambda x, y: x + y + 1,
-        -INF,
-    ),
-}
-
-
-@dataclass
-class Algebra:
-    """A semiring of the library with its operations, written down independently."""
-
-    semiring: Any
-    add: Any
-    mul: Any
-    zero: Any
-    dtype: np.dtype
-
-    @classmethod
-    def of(cls, name, dtype):
-        dtype = np.dtype(dtype)
-        if name in OWN:
-            semiring, add, mul, zero = OWN[name]
-
-            def absorbing(x, y):
-                return dtype.type(zero) if zero in (x, y) else mul(x, y)
-
-            return cls(semiring, add, absorbing, dtype.type(zero), dtype)
-        oracle = oracles.ORACLES[name]
-        return cls(CATALOGUE[name], oracle.add, oracle.mul, oracle.zero(dtype), dtype)
-
-    def draw(self, rng, name, shape):
-        if name == "safest":
-            return (rng.integers(0, 9, shape) / 8).astype(self.dtype)
-        if name in OWN or (name == "plus_times" and self.dtype.kind == "i"):
-            return rng.integers(0 if name in OWN else -5, 6, shape).astype(self.dtype)
-        return entries(rng, name, self.dtype, shape)
-
-
-def as_dictionary(x, algebra):
-    """Return the entries of an operand by position; ⊕ adds duplicates."""
-    result = {}
-    if sp.issparse(x):
-        y = x.tocoo()
-        places = zip(y.row.tolist(), y.col.tolist(), y.data, strict=True)
-    else:
-        places = ((i, j, x[i, j]) for i in range(x.shape[0]) for j in range(x.shape[1]))
-    for i, j, value in places:
-        result[i, j] = algebra.add(result[i, j], value) if (i, j) in result else value
-    return result
-
-
-def multiply(A, B, algebra, is_included):
-    """Return the entry and the witness of every position that a pair of entries reaches."""
-    values, witnesses, rows = {}, {}, {}
-    for (k, j), b in sorted(B.items()):
-        rows.setdefault(k, []).append((j, b))
-    for (i, k), a in sorted(A.items()):
-        for j, b in rows.get(k, ()):
-            if not is_included(i, j):
-                continue
-            before = values.setdefault((i, j), algebra.zero)
-            witnesses.setdefault((i, j), -1)
-            after = algebra.add(before, algebra.mul(a, b))
-            if after != before:
-                values[i, j], witnesses[i, j] = after, k
-    return values, witnesses
-
-
-def draw_sparse(rng, algebra, name, m, n, *, kinds=KINDS):
-    """Draw a sparse matrix of any class, with stored zeros, duplicates, unsorted rows or int64 indices."""
-    count = int(rng.integers(0, 2 * max(m, n) + 1)) if m and n else 0
-    rows, columns = rng.integers(0, max(m, 1), count), rng.integers(0, max(n, 1), count)
-    if rng.random() < 0.5 and count:  # no duplicates
-        places = np.unique(np.stack([rows, columns]), axis=1)
-        rows, columns = places[:, rng.permutation(places.shape[1])]
-    values = algebra.draw(rng, name, rows.size)
-    kind = kinds[rng.integers(len(kinds))]
-    index = rng.choice([np.int32, np.int64])
-    if kind in (sp.coo_array, sp.coo_matrix):
-        return kind((values, (rows.astype(index), columns.astype(index))), shape=(m, n))
-    major, minor = (rows, columns) if "csr" in kind.__name__ else (columns, rows)
-    order = np.argsort(major, kind="stable")
-    starts = np.searchsorted(major[order], np.arange((m if "csr" in kind.__name__ else n) + 1))
-    result = kind((m, n), dtype=algebra.dtype)
-    result.indptr, result.indices, result.data = starts.astype(index), minor[order].astype(index), values[order]
-    return result
-
-
-def draw_case(rng, names):
-    """Draw a semiring and the arguments of a product."""
-    name, dtype = names[rng.integers(len(names))]
-    algebra = Algebra.of(name, dtype)
-    m, k, n = rng.integers(0, 9, 3) if rng.random() < 0.9 else (1, 1, 1)
-    if rng.random() < 0.1:
-        n = int(rng.integers(60, 200))
-    operands = [
-        draw_sparse(rng, algebra, name, *shape) if rng.random() < 0.75 else algebra.draw(rng, name, shape)
-        for shape in ((m, k), (k, n))
-    ]
-    mask = None
-    if rng.random() < 0.6:
-        mask = rng.random((m, n)) < 0.4
-        if rng.random() < 0.6:
-            mask = draw_sparse(rng, Algebra.of("boolean", "bool"), "boolean", m, n)
-    options = {"mask": mask, "complement": bool(mask is not None and rng.random() < 0.5)}
-    options["return_witness"] = bool(algebra.semiring.selective and rng.random() < 0.5)
-    return name, algebra, operands, options
 
 
 def check_case(name, algebra, operands, options, threads=(1, 2, 8)):
@@ -202,9 +73,6 @@ def check_case(name, algebra, operands, options, threads=(1, 2, 8)):
         first = results[0][0] if options["return_witness"] else results[0]
         same = (C.tocoo().data, first.tocoo().data) if is_sparse else (C, first)
         assert same[0].tobytes() == same[1].tobytes()
-
-
-ALL = [*CASES, *((name, dtype) for name in OWN for dtype in ("float32", "float64"))]
 
 
 def run_random_cases(seeds, names, **options):
@@ -327,6 +195,13 @@ def test_kernels_validate_operands_while_they_multiply(name, index, fault, rng):
             kernels.multiply_mixed(plan, expected, valid, right, None)
             assert np.array_equal(C, expected)
             assert not kernels.scan_rows(plan, A._replace(values=-A.values), (-10.0, 0.0))[1]
+
+
+@FULL
+@pytest.mark.parametrize(("name", "dtype"), CONTRACT_CASES)
+def test_the_contract(name, dtype, rng):
+    kernels, plan = get_backend("cpu").capabilities.sparse, make_plan(sr.CATALOGUE[name], dtype)
+    check_contract(kernels, plan, rng, np.copy, np.asarray)
 
 
 def pairs_of(rows):
@@ -496,7 +371,11 @@ REFUSED = {
     "a scalar": (lambda: sr.matmul(S, 2.0), ShapeError, "a scalar is no operand"),
     "NaN": (lambda: sr.matmul(S * np.nan, S), DomainError, r"A\[0, 1\] is nan"),
     "the domain": (lambda: sr.matmul(S, -S, "max_times"), DomainError, r"B\[0, 1\] is -2"),
-    "a device": (lambda: sr.matmul(S, S, device="cuda"), DeviceError, "on the host"),
+    "a chain on a device": (
+        lambda: sr.multi_dot(S, [1.0, 2.0], steps=2, device="cuda"),
+        DeviceError,
+        "copy operands to the host",
+    ),
     "overflow": (lambda: sr.matmul(BIG, BIG, "plus_times"), IntegerOverflowError, "may leave int32"),
     "overflow of min_plus": (lambda: sr.matmul(BIG, BIG), IntegerOverflowError, "int64 operands"),
     "two shapes": (lambda: sr.add(S, sp.csr_array((2, 3))), ShapeError, "two shapes"),

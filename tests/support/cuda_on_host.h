@@ -318,6 +318,23 @@ template <class T> static UNSEEN T atomicOr(T *to, T x) {
     *to = old | x;
     return old;
 }
+// Operations of a warp, for blocks of one warp: all of its threads take part.
+static unsigned long long warp_words[32];
+static inline void __syncwarp() { host::wait_for_block(); }
+template <class T> static inline T __shfl_sync(unsigned, T x, int lane) {
+    std::memcpy(warp_words + threadIdx.x, &x, sizeof x);
+    host::wait_for_block();
+    T y;
+    std::memcpy(&y, warp_words + (lane & 31), sizeof y);
+    host::wait_for_block();
+    return y;
+}
+static inline unsigned __ballot_sync(unsigned, int x) {
+    unsigned bits = 0;
+    for (int lane = 0; lane < 32; ++lane) bits |= (unsigned)(__shfl_sync(~0u, x, lane) != 0) << lane;
+    return bits;
+}
+static inline int __syncthreads_or(int x) { return __ballot_sync(~0u, x) != 0; }
 static inline int __popc(unsigned x) { return __builtin_popcount(x); }
 static inline int __clz(int x) { return x ? __builtin_clz(x) : 32; }
 static inline int __ffs(int x) { return __builtin_ffs(x); }

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import operator
 import re
 import types
@@ -27,11 +28,11 @@ METHODS, FUNCTIONS = (
     set(re.findall(r"\w+", text))
     for text in (
         "all any argmax argmin astype copy diagonal fill max mean min ravel reshape sum swapaxes transpose view",
-        """abs add all any arange argmax argmin argsort array asarray ascontiguousarray asfortranarray broadcast_to cbrt
-        column_stack concatenate copyto count_nonzero cumsum diagonal empty empty_like equal exp expm1 eye flatnonzero
-        floor fmax fmin full full_like isfinite isinf isnan isneginf isposinf left_shift log log1p matmul max maximum
-        may_share_memory min minimum moveaxis multiply negative nonzero ones packbits rint searchsorted sqrt stack
-        subtract sum take transpose tril triu unpackbits where zeros zeros_like""",
+        """abs add all any append arange argmax argmin argsort array asarray ascontiguousarray asfortranarray bincount
+        broadcast_to cbrt column_stack concatenate copyto count_nonzero cumsum diagonal diff empty empty_like equal exp
+        expm1 eye flatnonzero floor fmax fmin full full_like isfinite isinf isnan isneginf isposinf left_shift log
+        log1p matmul max maximum may_share_memory min minimum moveaxis multiply negative nonzero ones packbits rint
+        searchsorted sort sqrt stack subtract sum take tile transpose tril triu unpackbits where zeros zeros_like""",
     )
 )
 
@@ -155,7 +156,7 @@ def call_on_host(function: Any) -> Any:
 
     def call(*arguments: Any, **options: Any) -> Any:
         if set(options) & {"where", "initial"}:
-            raise TypeError(f"{function.__name__}(): CuPy has no where= and initial=")
+            raise TypeError(f"{function}: CuPy has no where= and initial=")
         return wrap(function(*map(unwrap, arguments), **{name: unwrap(value) for name, value in options.items()}))
 
     return call
@@ -256,7 +257,11 @@ class Module(types.ModuleType):
     def asarray(x: Any, dtype: Any = None, order: str | None = None) -> Array:
         return x if isinstance(x, Array) else Array(np.array(x, dtype, order=order or "K"))
 
-    array = ascontiguousarray = asarray
+    array = asarray
+
+    @staticmethod
+    def ascontiguousarray(x: Array) -> Array:
+        return Array(np.ascontiguousarray(x.inner))
 
     @staticmethod
     def from_dlpack(x: Any) -> Array:
@@ -268,7 +273,7 @@ class Module(types.ModuleType):
             return found
         if name not in FUNCTIONS:
             raise AttributeError(f"module 'cupy' has no attribute {name!r}")
-        return call_on_host(found)
+        return call_on_host(functools.partial(found, kind="stable") if name == "argsort" else found)
 
     class RawModule:
         """The module of the kernels of scan.cu."""

@@ -6,7 +6,7 @@ with `shared_memory` is the kernel, `k_reductions` joins the parts of a product 
 and `lower` has their operations on words. `cubins` runs the compiler and stores machine code on disk. A process that
 finds the code on disk does not need the DSL. The remaining modules work on CuPy arrays. `launches` loads the code and
 prepares one product, and `product_routes` implements the contract. `classical` multiplies plus_times by cuBLAS,
-and `log_sums` log_plus.
+`log_sums` log_plus, and `sparse_rows` sparse matrices, whose indices are in `index_arrays`.
 
 `entries` scans and converts entries. `closing` closes blocks and matrices, in CUDA C++. `streams` runs concurrent work
 and records closures. `predecessor_kernels` finds paths, and `graph_kernels` analyses structures. `centrality_kernels`
@@ -29,12 +29,14 @@ from semiring.kernels.contract import (
     Capabilities,
     CentralityKernels,
     ClosureKernels,
+    CompressedRows,
     GraphKernels,
     KernelPlan,
     Mark,
     PassKernels,
     PathKernels,
     ProductKernels,
+    SparseKernels,
     StreamKernels,
     Streams,
 )
@@ -54,13 +56,15 @@ class CudaBackend(
     PassKernels,
     GraphKernels,
     PathKernels,
+    SparseKernels,
     CentralityKernels,
 ):
     """The `semiring.kernels.contract.Backend` for CuPy arrays, which documents the operations.
 
     Every call only enqueues work on CuPy's current stream, without synchronization or transfers through the host. The
-    exceptions are `find_predecessors`, `find_tree` and centrality, which wait. The first call for an
-    operation, dtype and layout compiles for 1 to 3 s, or loads the code that an earlier process compiled.
+    exceptions are `find_predecessors`, `find_tree`, centrality and the products of sparse matrices, which wait. The
+    first call for an operation, dtype and layout compiles for 1 to 3 s, or loads the code that an earlier process
+    compiled.
 
     Raises `MissingExtraError` where CuPy or nvidia-cutlass-dsl is not installed.
     """
@@ -254,6 +258,39 @@ class CudaBackend(
 
     def fill_bottlenecks(self, D: Any, order: Any, edges: Any, one: Any, largest: bool) -> None:
         self._graphs.fill_bottlenecks(D, order, edges, one, largest)
+
+    def multiply_sparse(
+        self,
+        plan: KernelPlan,
+        A: CompressedRows,
+        B: CompressedRows,
+        excluded: CompressedRows | None,
+        demand: Callable[[int], None],
+        witness_dtype: Any,
+    ) -> tuple[CompressedRows, Any, dict[str, int]]:
+        from semiring.kernels.cuda.product import sparse_rows
+
+        return sparse_rows.multiply_sparse(plan, A, B, excluded, demand, witness_dtype)
+
+    def multiply_masked(
+        self, plan: KernelPlan, A: CompressedRows, B: CompressedRows | Any, mask: CompressedRows, witness_dtype: Any
+    ) -> tuple[CompressedRows, Any, dict[str, int]]:
+        from semiring.kernels.cuda.product import sparse_rows
+
+        return sparse_rows.multiply_masked(plan, A, B, mask, witness_dtype)
+
+    def multiply_mixed(
+        self,
+        plan: KernelPlan,
+        C: Any,
+        A: CompressedRows | Any,
+        B: CompressedRows | Any,
+        witness: Any,
+        of_entries: bool = False,
+    ) -> None:
+        from semiring.kernels.cuda.product import sparse_rows
+
+        sparse_rows.multiply_mixed(plan, C, A, B, witness, of_entries)
 
     def lanes(self, plan: KernelPlan) -> Streams | None:
         """Return concurrent streams, the first of the highest priority (see `semiring.kernels.cuda.streams`).

@@ -215,6 +215,17 @@ def arithmetic_of(plan: KernelPlan) -> Arithmetic:
     return arithmetic
 
 
+def product_arithmetic_of(plan: KernelPlan) -> Arithmetic:
+    """Return the arithmetic of a product under ``plan``, which needs no star. Raises `DTypeError` for bfloat16."""
+    arithmetic: Arithmetic | None = plan.memo.get("product arithmetic")
+    if arithmetic is None:
+        if plan.dtype.name not in ELEMENTS:
+            raise DTypeError(f"sparse matrices of {plan.dtype} are not multiplied on a GPU: convert them to float32")
+        arithmetic = _arithmetic(define(plan), plan.semiring, False, plan.facts.nonnegative)
+        plan.memo["product arithmetic"] = arithmetic
+    return arithmetic
+
+
 def _arithmetic_of(plan: KernelPlan) -> Arithmetic:
     semiring = plan.semiring
     definition = define(plan, closing=True)

@@ -29,13 +29,15 @@ def compile_kernel(
     shared_bytes: int = 0,
     *,
     is_cooperative: bool = False,
+    purpose: str = "closure",
 ) -> Any:
     """Return the function ``name`` of ``file`` as a CuPy kernel for the current device.
 
     It may use up to ``shared_bytes`` of dynamic shared memory. It is compiled on first use, in some tenths of a second,
-    and CuPy caches it on disk. If ``is_cooperative``, its launches fail unless all blocks run at the same time.
+    and CuPy caches it on disk. If ``is_cooperative``, its launches fail unless all blocks run at the same time. The log
+    names its ``purpose``.
     """
-    return _kernel(file, name, arithmetic, defines, shared_bytes, is_cooperative, current_device())
+    return _kernel(file, name, arithmetic, defines, shared_bytes, is_cooperative, purpose, current_device())
 
 
 @lru_cache(maxsize=1024)
@@ -46,9 +48,10 @@ def _kernel(
     defines: tuple[str, ...],
     shared_bytes: int,
     is_cooperative: bool,
+    purpose: str,
     device: int,  # the current device, a part of the cache key: the limit of shared memory is set for one device
 ) -> Any:
-    under_way = Compilation(f"{arithmetic.dtype} closure", "this GPU")
+    under_way = Compilation(f"{arithmetic.dtype} {purpose}", "this GPU")
     function = _module(file, arithmetic, defines, is_cooperative).get_function(name)
     under_way.finish(CACHED_SECONDS)
     if shared_bytes > 48 * 1024:  # all values of shared_bytes share the function, so its limit is only raised
