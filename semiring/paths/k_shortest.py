@@ -10,12 +10,10 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.arguments import require_flag, require_integer
-from semiring.arrays.parts import to_host_array
 from semiring.arrays.vertices import Vertices
 from semiring.io.inputs import Reading
 from semiring.io.network import semiring_of
-from semiring.paths.functions import best_paths
-from semiring.paths.path_order import PathsInOrder, RankedPath, require_order
+from semiring.paths.path_order import RankedPath, require_order, search_in_order
 from semiring.sparse.edge_inputs import edges_of, relevant_edges
 
 __all__ = ["k_shortest_paths"]
@@ -92,8 +90,6 @@ def k_shortest_paths(
     5.0 [0, 2, 3]
     6.0 [0, 1, 3]
     """
-    from scipy.sparse import csr_array
-
     algebra = as_semiring(semiring_of(A, semiring))
     require_order(algebra)
     require_flag(simple, "simple")
@@ -104,8 +100,4 @@ def k_shortest_paths(
     vertices = Vertices(edges.pattern.n, edges.names)
     i, j = vertices.index(source), vertices.index(target)
     relevant = relevant_edges(edges, np.array([i]), np.array([j])) or edges
-    pattern = relevant.pattern
-    graph = csr_array((relevant.values.astype(np.float64), pattern.indices, pattern.starts), shape=(pattern.n,) * 2)
-    to_target = best_paths(graph, algebra, targets=[j], check=False, predecessors=False).matrix
-    found = PathsInOrder(algebra, relevant, i, j, to_host_array(to_target).reshape(-1))
-    return found.named(vertices.names, count, simple=bool(simple))
+    return search_in_order(algebra, relevant, i, j).named(vertices.names, count, simple=bool(simple))

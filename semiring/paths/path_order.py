@@ -36,11 +36,12 @@ from numpy.typing import NDArray
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import max_min, max_times, min_max, min_times
 from semiring.algebra.expressions.tree import float_limits, is_floating
+from semiring.arrays.parts import to_host_array
 from semiring.errors import AlgebraError, IntegerOverflowError
 from semiring.kernels.engine import make_plan
-from semiring.sparse.edge_inputs import SparseEntries, relevant_edges
+from semiring.sparse.edge_inputs import SparseEntries
 
-__all__ = ["PathsInOrder", "RankedPath", "require_order"]
+__all__ = ["PathsInOrder", "RankedPath", "require_order", "search_in_order"]
 
 Array = NDArray[Any]
 
@@ -64,8 +65,20 @@ def require_order(semiring: Semiring) -> None:
         )
 
 
+def search_in_order(semiring: Semiring, edges: SparseEntries, source: int, target: int) -> PathsInOrder:
+    """Return the paths between two vertices in order, by a search in float64 for the distances to the target."""
+    from scipy.sparse import csr_array
+
+    from semiring.paths.functions import best_paths
+
+    pattern = edges.pattern
+    graph = csr_array((edges.values.astype(np.float64), pattern.indices, pattern.starts), shape=(pattern.n,) * 2)
+    to_target = best_paths(graph, semiring, targets=[target], check=False, predecessors=False).matrix
+    return PathsInOrder(semiring, edges, source, target, to_host_array(to_target).reshape(-1))
+
+
 class PathsInOrder:
-    """The paths from a source to a target among some edges, by the distances ``to_target`` (n,) of all vertices."""
+    """The paths from a source to a target over edges between them, by the distances ``to_target`` (n,) of vertices."""
 
     def __init__(self, semiring: Semiring, edges: SparseEntries, source: int, target: int, to_target: Array) -> None:
         require_order(semiring)
@@ -75,9 +88,8 @@ class PathsInOrder:
         self.sign = 1 if self.zero > self.one else -1  # of the weights in an order in which less is better
         if semiring in (max_min, min_max):
             self.sign = 1 if semiring is min_max or semiring == min_max else -1
-        relevant = relevant_edges(edges, np.array([source]), np.array([target])) or edges
-        n, pattern = relevant.pattern.n, relevant.pattern
-        values, whole = relevant.values, not is_floating(self.dtype)
+        n, pattern = edges.pattern.n, edges.pattern
+        values, whole = edges.values, not is_floating(self.dtype)
         largest = float(np.abs(values[np.isfinite(values)].astype(np.float64)).max(initial=0.0))
         adds = semiring.tropical is not None
         if whole and adds and largest * (n + 1) >= _EXACT:

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property, wraps
 from math import prod
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from semiring.advice import fewer_paths_advice, quote
+from semiring.advice import fewer_paths_advice
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring, min_plus
-from semiring.algebra.expressions.tree import is_floating, is_half
+from semiring.algebra.expressions.tree import float_limits, is_floating
 from semiring.algorithms.stored_paths import follow_edges
-from semiring.arguments import check_flags, require_flag, require_integer
+from semiring.arguments import check_flags, require_integer
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.folds import farthest_entries, fold_rows
 from semiring.arrays.labels import is_frame, make_frame
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.operands import as_array, as_matrix, as_square_matrices, result_converter
 from semiring.arrays.parts import pieces, to_host_array
-from semiring.arrays.scans import Scan
 from semiring.arrays.sparse import check_sparse, is_sparse
 from semiring.arrays.vertices import Vertices
 from semiring.errors import (
@@ -42,7 +41,12 @@ from semiring.kernels.nearest_trees import nearest_tree, path_sums
 from semiring.kernels.tolerance import tolerance_for
 from semiring.namespaces import array_namespace, is_device_array
 from semiring.out_of_core.stored_matrix import is_npy_name
+from semiring.paths.pair_queries import PairQueries
 from semiring.thread_counts import get_threads
+
+if TYPE_CHECKING:
+    from semiring.paths.ties import PathGraph
+    from semiring.sparse.edge_inputs import SparseEntries
 
 __all__ = ["Paths"]
 
@@ -67,7 +71,7 @@ def _run_on_own_device(method: Callable[..., Result]) -> Callable[..., Result]:
     return call
 
 
-class Paths:
+class Paths(PairQueries):
     """The best paths between all pairs of n vertices, which are numbered 0 … n - 1 or have names.
 
     The functions of paths return one. A constructor call makes paths from a closure, with the predecessors, or with
@@ -794,147 +798,6 @@ class Paths:
         is_open = own != self.semiring.one_for(own.dtype)
         return [(tuple(index), []) for index in np.argwhere(is_open).tolist()]
 
-    # ------------------------------------------------------------------------------------------------------ ties
-
-    @_run_on_own_device
-    def count(self, source: Any, target: Any, *, rtol: float | None = None) -> int:
-        """Return the number of best paths from one vertex to another.
-
-        Parameters
-        ----------
-        source, target : vertex
-            The ends of the paths, by number or name.
-        rtol : float, optional
-            Two floats are equal within ``rtol`` times their size. The default is ε of the dtype times the number of
-            edges of the longest best path, which is the rounding of two such sums. With 0, and for integers, only equal
-            numbers are.
-
-        Returns
-        -------
-        int
-            The number, without a bound: 0 if there is no path, and 1 from a vertex to itself.
-
-        Raises
-        ------
-        AlgebraError
-            In semirings where best paths are not made of best parts alone, such as max_min. `all_paths` lists them.
-        DivergenceError
-            If a cycle of weight 1̄ (0 in min-plus) lies on a best path, so that infinitely many walks are best.
-        VertexError, ShapeError
-            If one of the ends is not a vertex, or these are the paths of a stack.
-        TypeError, ValueError
-            For another ``rtol``.
-
-        Notes
-        -----
-        Loops are ignored. The cost is one pass over the edges.
-
-        Examples
-        --------
-        >>> import semiring as sr
-        >>> inf = float("inf")
-        >>> sr.shortest_paths([[inf, 0.1, inf, 0.3], [inf, inf, 0.2, 0.2], [inf] * 4, [inf] * 4]).count(0, 3)
-        2
-        >>> 0.1 + 0.2 == 0.3
-        False
-        """
-        from semiring.paths.ties import count_pair, require_countable
-
-        require_countable(self.semiring)
-        i, j = self._tie_ends(source, target)
-        edges, tolerance = self._tight(i, j, rtol)
-        if edges is None and i == j:
-            edges, tolerance = self._tight(i, None, rtol)
-        return 0 if edges is None else count_pair(self, edges, i, j, tolerance)
-
-    def _tie_ends(self, source: Any, target: Any) -> tuple[int, int]:
-        self._refuse_stack("count")
-        i, j = self.index(source), self.index(target)
-        self._refuse_unbounded((i, j), (i, j))
-        return i, j
-
-    def _refuse_unbounded(self, ends: tuple[int, int], place: tuple[int, int]) -> None:
-        """Raise `NegativeCycleError` if walks between two vertices improve without end."""
-        error = self._no_path(*ends, place)
-        if isinstance(error, NegativeCycleError):
-            raise error
-
-    def _refuse_any_unbounded(self) -> None:
-        """Raise `NegativeCycleError` if walks between any two vertices improve without end."""
-        marks = self._mark_unbounded(self._distances)
-        if marks is not None and bool(marks.any()):
-            i, j = np.argwhere(to_host_array(marks))[0].tolist()
-            raise self._unbounded_error(*self._numbers_of(i, j))
-
-    def _numbers_of(self, row: int, column: int) -> tuple[int, int]:
-        """Return the numbers of the vertices of an entry."""
-        return row, column
-
-    def _refuse_unbounded_ends(self, i: int | None, j: int | None, distances: Array) -> None:
-        """Raise `NegativeCycleError` if walks from vertex i, or to vertex j, improve without end."""
-        marks = self._mark_unbounded(distances)
-        for vertex in [] if marks is None else np.flatnonzero(marks)[:1].tolist():
-            raise self._unbounded_error(vertex if i is None else i, vertex if j is None else j)
-
-    def _tight(self, i: int | None, j: int | None, rtol: float | None) -> tuple[Any, float]:
-        """Return the tight edges between two vertices, or from or to one, and the tolerance; None without a path."""
-        from semiring.paths.ties import check_rtol, find_direct_edges, find_tight_edges, in_wide_floats
-
-        check_rtol(rtol)
-        tolerance = self._default_rtol() if rtol is None else float(rtol)
-        after = None if i is None else self._distances_from(i)
-        before = None if j is None else self._distances_to(j)
-        best: Any = None
-        alone = after if before is None else before if after is None else None
-        if alone is not None:
-            self._refuse_unbounded_ends(i, j, alone)
-        if after is not None and before is not None:
-            assert j is not None
-            best = after[j]
-            if i == j or best == self.semiring.zero_for(after.dtype):
-                return None, tolerance
-        elif after is before is None:
-            self._refuse_any_unbounded()
-            weights, distances = (
-                in_wide_floats(to_host_array(each)) for each in (self._plan_and_weights[1], self._distances)
-            )
-            return find_direct_edges(self.semiring, weights, distances, tolerance), tolerance
-        n = self.count_of_vertices
-        return find_tight_edges(self.semiring, self._edge_blocks(), n, after, before, best, tolerance), tolerance
-
-    def _default_rtol(self) -> float:
-        """Return the rounding of two sums along the longest best path, relative to their size; 0 where ⊗ is exact."""
-        from semiring.paths.ties import default_rtol
-
-        plan = KernelPlan(self.semiring, self._distances.dtype, 0, 0)
-        if tolerance_for(plan, np.empty((2, 2), self._distances.dtype)).is_exact:
-            return 0.0
-        hops = None if self.predecessors is None or not self._is_reflexive else to_host_array(self.hops())
-        return default_rtol(self._distances.dtype, self.count_of_vertices if hops is None else int(hops.max(initial=1)))
-
-    def _edge_blocks(self) -> Any:
-        """Yield the edges (tails, heads, weights), some at a time."""
-        from semiring.paths.ties import dense_blocks, in_wide_floats
-
-        weights = in_wide_floats(to_host_array(self._plan_and_weights[1]))
-        return dense_blocks(weights, self.semiring.zero_for(weights.dtype))
-
-    def _distances_from(self, i: int) -> Array:
-        """Return the distances (n,) from a vertex, on the host."""
-        from semiring.paths.ties import in_wide_floats
-
-        row = in_wide_floats(np.array(to_host_array(self._distances[i])))
-        row[i] = self.semiring.one_for(row.dtype)
-        return row
-
-    def _distances_to(self, j: int) -> Array:
-        """Return the distances (n,) to a vertex, on the host."""
-        from semiring.paths.ties import in_wide_floats
-
-        column = in_wide_floats(np.array(to_host_array(self._distances[:, j])))
-        column[j] = self.semiring.one_for(column.dtype)
-        return column
-
     @_run_on_own_device
     def counts(self, dtype: Any = "int64", rtol: float | None = None) -> Any:
         """Return the number of best paths of all pairs.
@@ -975,7 +838,7 @@ class Paths:
                [0, 0, 1, 1],
                [0, 0, 0, 1]])
         """
-        from semiring.paths.ties import check_dtype, check_rtol, count_rows, in_wide_floats, require_countable
+        from semiring.paths.ties import check_dtype, check_rtol, require_countable
 
         require_countable(self.semiring)
         check_rtol(rtol)
@@ -984,97 +847,85 @@ class Paths:
             stack = self._distances.shape[:-2]
             parts = [self[index].counts(kind, rtol) for index in np.ndindex(stack)]
             return np.array(parts, kind).reshape(self._distances.shape)
-        edges, tolerance = self._tight(None, None, rtol)
-        rows = in_wide_floats(np.array(to_host_array(self._distances)))
-        np.fill_diagonal(rows, self.semiring.one_for(rows.dtype))
-        return count_rows(self, self.semiring, rows, np.arange(len(rows)), edges, kind, tolerance)
+        graph, everything = self._graph, np.arange(self.count_of_vertices)
+        tolerance = graph.tolerance(rtol)
+        edges = self._direct_edges(max(tolerance, graph.default_rtol()))
+        return graph.count_rows(everything, edges, kind, tolerance)
+
+    # ---------------------------------------------------------------------------------------- ties and ranked paths
+
+    @cached_property
+    @_run_on_own_device
+    def _graph(self) -> PathGraph:
+        from semiring.paths.ties import PathGraph
+
+        ends = self._distances_from, self._distances_to
+        return PathGraph(self.semiring, self._entries, *ends, self.name, self._default_rtol)
+
+    @property
+    def _entries(self) -> SparseEntries | Array:
+        """The edges in the dtype of the distances, on the host."""
+        from semiring.paths.ties import host_floats
+        from semiring.sparse.edge_inputs import edges_of
+
+        if not is_sparse(self._weights):
+            return host_floats(self._plan_and_weights[1])
+        edges = edges_of(self._weights, self.semiring, self._distances.dtype, check=False)
+        return replace(edges, values=host_floats(edges.values))
 
     @_run_on_own_device
-    def all_paths(self, source: Any, target: Any, *, rtol: float | None = None) -> Iterator[list[Any]]:
-        """List all best simple paths from one vertex to another.
-
-        Parameters
-        ----------
-        source, target : vertex
-            The ends of the paths, by number or name.
-        rtol : float, optional
-            The relative difference within which sums of floats are equal, as in `count`.
-
-        Returns
-        -------
-        iterator of list
-            The paths as `path` returns them, in lexicographic order of the numbers of their vertices. It is empty if
-            there is no path. From a vertex to itself it is ``[source]``.
-
-        Raises
-        ------
-        VertexError, ShapeError, TypeError, ValueError
-            As in `count`.
-
-        Notes
-        -----
-        The cost is one pass over the edges, and O(n) for each path. If edges that leave the weight as it is form
-        cycles, it is O(n · m) for each path. That is common in max_min, where edges may be wider than the path.
-
-        Examples
-        --------
-        >>> import semiring as sr
-        >>> inf = float("inf")
-        >>> found = sr.shortest_paths([[inf, 1, 1, inf], [inf, inf, inf, 1], [inf, inf, inf, 1], [inf] * 4])
-        >>> list(found.all_paths(0, 3))
-        [[0, 1, 3], [0, 2, 3]]
-        """
-        from semiring.paths.ties import list_paths
-
-        i, j = self._tie_ends(source, target)
-        edges, _ = self._tight(i, j, rtol)
-        found = list_paths(edges, i, j) if edges is not None else iter([[i]] if i == j else [])
-        return ([self.name(vertex) for vertex in vertices] for vertices in found)
+    def _distances_from(self, vertices: Array) -> Array:
+        """Return the distances (p, n) from some vertices, on the host."""
+        return self._with_empty_paths(self._distances[vertices], vertices)
 
     @_run_on_own_device
-    def tight_edges(self, source: Any = None, target: Any = None, *, rtol: float | None = None) -> Any:
-        """Return the graph of best paths: the edges that lie on one.
+    def _distances_to(self, vertex: int) -> Array:
+        """Return the distances (n,) to a vertex, on the host."""
+        column: Array = self._with_empty_paths(self._distances[:, [vertex]].T, np.array([vertex]))[0]
+        return column
 
-        Parameters
-        ----------
-        source, target : vertex, optional
-            The ends of the paths, by number or name. With one of them, edges on best paths from or to that vertex are
-            returned. By default, all edges that are themselves best paths.
-        rtol : float, optional
-            The relative difference within which sums of floats are equal, as in `count`.
+    def _with_empty_paths(self, rows: Any, vertices: Array) -> Array:
+        """Return rows of distances on the host as `host_floats`, with 1̄ from each of the vertices to itself."""
+        from semiring.paths.ties import host_floats
 
-        Returns
-        -------
-        scipy.sparse.csr_array, shape (n, n)
-            The weights of these edges, in float32 for float16 and bfloat16. Loops are left out, and an edge of weight 0
-            is stored.
+        found: Array = np.array(host_floats(rows))
+        found[np.arange(vertices.size), vertices] = self.semiring.one_for(found.dtype)
+        return found
 
-        Raises
-        ------
-        VertexError, ShapeError, TypeError, ValueError
-            As in `count`.
+    @_run_on_own_device
+    def _direct_edges(self, rtol: float | None) -> SparseEntries:
+        from semiring.paths.ties import host_floats
 
-        Examples
-        --------
-        >>> import semiring as sr
-        >>> inf = float("inf")
-        >>> sr.shortest_paths([[inf, 1, 5], [inf, inf, 2], [inf, inf, inf]]).tight_edges().toarray()
-        array([[0., 1., 0.],
-               [0., 0., 2.],
-               [0., 0., 0.]])
-        """
-        from scipy.sparse import csr_array
+        self._require_bounded(None, None)
+        return self._graph.direct_edges(host_floats(self._distances), self._graph.tolerance(rtol))
 
-        self._refuse_stack("tight_edges")
-        i, j = (None if end is None else self.index(end) for end in (source, target))
-        if i is not None and j is not None:
-            self._tie_ends(source, target)
-        edges, _ = self._tight(i, j, rtol)
-        n = self.count_of_vertices
-        if edges is None:
-            dtype = np.float32 if is_half(self._distances.dtype) else self._distances.dtype
-            return csr_array((n, n), dtype=dtype)
-        return csr_array((edges.weights, edges.heads, edges.starts), shape=(n, n))
+    def _default_rtol(self) -> float:
+        """Return the rounding of two sums along the longest best path, relative to their size; 0 where ⊗ is exact."""
+        dtype = self._distances.dtype
+        if tolerance_for(KernelPlan(self.semiring, dtype, 0, 0), np.empty((2, 2), dtype)).is_exact:
+            return 0.0
+        return float(float_limits(dtype).eps) * self._longest if is_floating(dtype) else 0.0
+
+    @cached_property
+    @_run_on_own_device
+    def _longest(self) -> int:
+        """The number of edges of the longest best path, or a bound of it."""
+        if self.predecessors is None or not self._is_reflexive:
+            return max(1, self.count_of_vertices)
+        hops = self.hops()
+        return max(1, int(hops.max())) if hops.size else 1
+
+    def _select_pair(self, method: str, source: Any, target: Any) -> tuple[int, int]:
+        self._refuse_stack(method)
+        return self.index(source), self.index(target)
+
+    @_run_on_own_device
+    def _require_bounded(self, source: int | None, target: int | None) -> None:
+        rows, columns = (slice(None) if end is None else slice(end, end + 1) for end in (source, target))
+        marks = self._mark_unbounded(self._distances[rows, columns])
+        if marks is not None and bool(marks.any()):
+            i, j = np.argwhere(to_host_array(marks))[0].tolist()
+            raise self._unbounded_error(i + (source or 0), j + (target or 0))
 
     # --------------------------------------------------------------------------------------------------- changes
 
@@ -1180,163 +1031,6 @@ class Paths:
                     f"{name}: the array is read-only, and update changes it in place: make Paths of a copy"
                 )
         return ClosedGraph(D, np.array(self._plan_and_weights[1], D.dtype), self.semiring, P)
-
-    # --------------------------------------------------------------------------------------------- the next best
-
-    @_run_on_own_device
-    def k_shortest(self, source: Any, target: Any, k: int | None = None, *, simple: bool = True) -> Iterator[Any]:
-        """List the paths between two vertices, the best first, as `semiring.k_shortest_paths`, by these distances.
-
-        Parameters
-        ----------
-        source, target : vertex
-            The ends of the paths, by number or name.
-        k : int, optional
-            The most paths to list. By default all.
-        simple : bool, default True
-            Whether a path visits no vertex twice. Otherwise walks are listed.
-
-        Returns
-        -------
-        iterator of RankedPath
-            Pairs ``(distance, path)``, as `semiring.k_shortest_paths` lists them.
-
-        Raises
-        ------
-        AlgebraError, IntegerOverflowError, TypeError, ValueError
-            As in `semiring.k_shortest_paths`.
-        VertexError, ShapeError
-            If one of the ends is not a vertex, or these are the paths of a stack.
-
-        Examples
-        --------
-        >>> import semiring as sr
-        >>> inf = float("inf")
-        >>> P = sr.shortest_paths([[inf, 1, 4], [inf, inf, 1], [inf, inf, inf]], names="abc")
-        >>> [(float(distance), path) for distance, path in P.k_shortest("a", "c")]
-        [(2.0, ['a', 'b', 'c']), (4.0, ['a', 'c'])]
-        """
-        require_flag(simple, "simple")
-        count = None if k is None else require_integer(k, "k", 0)
-        found: Iterator[Any] = self._in_order(source, target).named(self.names, count, simple=bool(simple))
-        return found
-
-    def _in_order(self, source: Any, target: Any) -> Any:
-        """Return the paths between two vertices in order."""
-        from semiring.paths.path_order import PathsInOrder
-        from semiring.paths.ties import TightEdges
-        from semiring.sparse.edge_inputs import SparseEntries
-        from semiring.sparse.symbolic_factor import Pattern
-
-        i, j = self._tie_ends(source, target)
-        tails, heads, weights = (np.concatenate(arrays) for arrays in zip(*self._edge_blocks(), strict=True))
-        n = self.count_of_vertices
-        edges = TightEdges(n, tails, heads, weights).select(tails != heads)
-        entries = SparseEntries(
-            Pattern(n, edges.starts, edges.heads.astype(np.int32)), edges.weights, None, Scan(has_zero=False)
-        )
-        return PathsInOrder(self.semiring, entries, i, j, self._distances_to(j))
-
-    @_run_on_own_device
-    def path_without(
-        self, source: Any, target: Any, *, edge: tuple[Any, Any] | None = None, vertex: Any = None
-    ) -> list[Any]:
-        """Return the best path that avoids an edge or a vertex, such as a road that is closed.
-
-        Parameters
-        ----------
-        source, target : vertex
-            The ends of the path, by number or name.
-        edge : pair of vertices, optional
-            The edge from the first to the second. The edge in the other direction may be used.
-        vertex : vertex, optional
-            A vertex other than the ends.
-
-        Returns
-        -------
-        list
-            The vertices, as `path` returns them. Of several best paths it is the lexicographically first.
-
-        Raises
-        ------
-        NoPathError
-            If every path needs the edge or the vertex, or there is no path.
-        ValueError
-            If neither an edge nor a vertex is given, or the vertex is an end, or the edge is not a pair.
-        AlgebraError, IntegerOverflowError
-            As in `semiring.k_shortest_paths`.
-        VertexError, ShapeError
-            If a vertex does not exist, or these are the paths of a stack.
-
-        Examples
-        --------
-        >>> import semiring as sr
-        >>> inf = float("inf")
-        >>> P = sr.shortest_paths([[inf, 1, 4], [inf, inf, 1], [inf, inf, inf]])
-        >>> P.path_without(0, 2, vertex=1)
-        [0, 2]
-        """
-        if edge is None and vertex is None:
-            raise ValueError("path_without avoids something: pass edge=(u, v) or vertex=v")
-        if edge is not None and (isinstance(edge, str) or not isinstance(edge, Sequence) or len(edge) != 2):
-            raise ValueError(f"edge is a pair of vertices (u, v), not {quote(edge)}")
-        problem = self._in_order(source, target)
-        avoided = None if vertex is None else self.index(vertex)
-        if avoided in (problem.source, problem.target):
-            raise ValueError(f"vertex is {quote(vertex)}, an end of the path: name another one")
-        _, path = problem.avoid(None if edge is None else (self.index(edge[0]), self.index(edge[1])), avoided)
-        if not path:
-            ends = self.name(problem.source), self.name(problem.target)
-            raise NoPathError(f"no path leads from {ends[0]} to {ends[1]} without it")
-        return [self.name(v) for v in path]
-
-    @_run_on_own_device
-    def most_vital_edge(self, source: Any, target: Any) -> tuple[tuple[Any, Any], Any]:
-        """Return the edge of a best path whose loss makes the distance worst, and the distance without it.
-
-        Parameters
-        ----------
-        source, target : vertex
-            Two different vertices, by number or name.
-
-        Returns
-        -------
-        edge : pair of vertices
-            The edge. Of several it is the first on the path.
-        distance : NumPy scalar
-            The distance without it: the semiring's zero, ∞ in min-plus, if every path needs it.
-
-        Raises
-        ------
-        NoPathError
-            If there is no path.
-        ValueError
-            If the ends are one vertex, whose path has no edge.
-        AlgebraError, IntegerOverflowError, VertexError, ShapeError
-            As in `path_without`.
-
-        Notes
-        -----
-        The cost is a search for each edge of the path. Source: K. Malik, A. K. Mittal, S. K. Gupta, "The k most vital
-        arcs in the shortest path problem", Operations Research Letters 8 (1989).
-
-        Examples
-        --------
-        >>> import semiring as sr
-        >>> inf = float("inf")
-        >>> edge, distance = sr.shortest_paths([[inf, 1, 4], [inf, inf, 1], [inf, inf, inf]]).most_vital_edge(0, 2)
-        >>> edge, float(distance)
-        ((0, 1), 4.0)
-        """
-        problem = self._in_order(source, target)
-        if problem.source == problem.target:
-            raise ValueError("the path from a vertex to itself has no edge: name two vertices")
-        _, path = next(problem.simple_paths(), (None, []))
-        if not path:
-            ends = self.name(problem.source), self.name(problem.target)
-            raise NoPathError(f"no path leads from {ends[0]} to {ends[1]}")
-        (u, v), value = problem.most_vital(path)
-        return (self.name(u), self.name(v)), np.float64(value) if value == problem.zero else problem.dtype.type(value)
 
     # ---------------------------------------------------------------------------------------------- all pairs
 

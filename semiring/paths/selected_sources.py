@@ -31,6 +31,8 @@ from semiring.io.network import Network
 from semiring.paths.result import Paths
 
 if TYPE_CHECKING:
+    from semiring.paths.ties import PathGraph
+    from semiring.sparse.edge_inputs import SparseEntries
     from semiring.sparse.symbolic_factor import Pattern
 
 __all__ = ["SearchResult", "SomePaths"]
@@ -382,7 +384,7 @@ class SomePaths(Paths):
 
     def counts(self, dtype: Any = "int64", rtol: float | None = None) -> Any:
         """Return the number of best paths of each pair, as in `Paths`. Raises `ShapeError` for paths within a limit."""
-        from semiring.paths.ties import TightEdges, check_dtype, check_rtol, count_rows, require_countable
+        from semiring.paths.ties import check_dtype, check_rtol, require_countable
 
         require_countable(self.semiring)
         check_rtol(rtol)
@@ -392,16 +394,12 @@ class SomePaths(Paths):
         if self._answer.all_paths is not None:
             counts = self._answer.all_paths.counts(kind, rtol)
             return counts[..., self.sources[:, np.newaxis], self.targets]
-        self._refuse_any_unbounded()
-        tolerance = self._default_rtol() if rtol is None else float(rtol)
+        self._require_bounded(None, None)
+        tolerance = self._graph.tolerance(rtol)
 
         def find(own: SomePaths) -> Array:
-            blocks = list(own._edge_blocks())
-            edges = TightEdges(own.count_of_vertices, *(np.concatenate(arrays) for arrays in zip(*blocks, strict=True)))
-            edges = edges.select(edges.tails != edges.heads)
-            rows = [own._distances_from(int(source)) for source in own.sources]
-            table = np.array(rows, edges.weights.dtype).reshape(own.sources.size, own.count_of_vertices)
-            counts: Array = count_rows(own, own.semiring, table, np.asarray(own.sources), edges, kind, tolerance)
+            edges = own._graph.select(lambda *_: True)
+            counts: Array = own._graph.count_rows(np.asarray(own.sources), edges, kind, tolerance)
             return counts[:, own.targets]
 
         try:
@@ -421,78 +419,71 @@ class SomePaths(Paths):
 
     def _ignore_other_cycles(self, sources: Array, targets: Array, find: Callable[[SomePaths], _Found]) -> _Found:
         """Return ``find(self)``. If a cycle prevents it, drop the edges on no walk from a source to a target."""
-        from semiring.sparse.edge_inputs import SparseEntries, relevant_edges
+        from semiring.sparse.edge_inputs import relevant_edges
 
         try:
             return find(self)
         except DivergenceError:
-            edges, weights = self._answer.edges, self._answer.weights
-            if edges is None or weights is None:
-                raise
-            relevant = relevant_edges(SparseEntries(edges, weights, None, Scan(has_zero=False)), sources, targets)
+            relevant = relevant_edges(self._entries, sources, targets)
             if relevant is None:
                 raise
         answer = replace(self._answer, edges=relevant.pattern, weights=relevant.values)
         return find(SomePaths(answer, self.semiring, self._vertex_index))
 
-    def _tight(self, i: int | None, j: int | None, rtol: float | None) -> tuple[Any, float]:
-        if i is j is None:
-            raise self._missing_paths_error("the edges that are best paths need the paths between all pairs")
-        if i is None or j is None:
-            return super()._tight(i, j, rtol)
-        ends = np.array([i]), np.array([j])
-        return self._ignore_other_cycles(*ends, lambda own: Paths._tight(own, i, j, rtol))
+    def _ask_graph(self, source: int, target: int, ask: Callable[[PathGraph], _Found]) -> _Found:
+        ends = np.array([source]), np.array([target])
+        return self._ignore_other_cycles(*ends, lambda own: ask(own._graph))
 
-    def _in_order(self, source: Any, target: Any) -> Any:
-        ends = self._tie_ends(source, target)
-        i, j = (np.array([end]) for end in ends)
-        return self._ignore_other_cycles(i, j, lambda own: Paths._in_order(own, source, target))
+    @cached_property
+    def _entries(self) -> SparseEntries:
+        """The edges in the dtype of the distances."""
+        from semiring.paths.ties import host_floats
+        from semiring.sparse.edge_inputs import SparseEntries
 
-    def _tie_ends(self, source: Any, target: Any) -> tuple[int, int]:
-        row, column = self._find_entry(source, target)
-        self._refuse_stack("count")
-        ends = int(self.sources[row]), int(self.targets[column])
-        if not self._is_sparse:
-            self._refuse_unbounded(ends, (row, column))
-        return ends
-
-    def _numbers_of(self, row: int, column: int) -> tuple[int, int]:
-        return int(self.sources[row]), int(self.targets[column])
-
-    def _edge_blocks(self) -> Any:
-        from semiring.paths.ties import in_wide_floats
-
-        edges, weights = self._answer.edges, self._answer.weights
-        if edges is None or weights is None:
+        edges, values = self._answer.edges, self._answer.weights
+        if edges is None or values is None:
             raise DeviceError("the edges are on a GPU: leave out sources= and targets=, or copy the matrix to the host")
-        return iter([(edges.rows, edges.indices, in_wide_floats(weights))])
+        return SparseEntries(edges, host_floats(values), None, Scan())
 
-    def _distances_from(self, i: int) -> Array:
-        if i in self._rows and self._answer.targets is None and not self._is_sparse:
-            return self._in_edge_dtype(to_host_array(self.matrix[self._rows[i]]), i)
-        return self._search_again(i, sources=[i])
+    def _distances_from(self, vertices: Array) -> Array:
+        if self._answer.targets is None and not self._is_sparse and all(v in self._rows for v in vertices.tolist()):
+            rows = [self._rows[v] for v in vertices.tolist()]
+            return self._with_empty_paths(self.matrix[rows], vertices)
+        return self._search_again(vertices, sources=vertices)
 
-    def _distances_to(self, j: int) -> Array:
-        return self._search_again(j, targets=[j])
+    def _distances_to(self, vertex: int) -> Array:
+        vertices = np.array([vertex])
+        column: Array = self._search_again(vertices, targets=vertices)[0]
+        return column
 
-    def _search_again(self, vertex: int, **ends: Any) -> Array:
-        """Return the distances (n,) from or to a vertex, by another search."""
+    def _search_again(self, vertices: Array, **ends: Array) -> Array:
+        """Return the distances (p, n) from or to some vertices, by another search."""
         from scipy.sparse import csr_array
 
-        ((tails, heads, weights),) = self._edge_blocks()
-        n = self.count_of_vertices
-        graph = csr_array((weights, (tails, heads)), shape=(n, n))
-        search = self._answer.search
+        edges = self._entries
+        pattern, search = edges.pattern, self._answer.search
         assert search is not None  # an answer with edges has it
+        graph = csr_array((edges.values, pattern.indices, pattern.starts), shape=(pattern.n, pattern.n))
         found = search(graph, self.semiring, check=False, predecessors=False, **ends)
-        return self._in_edge_dtype(to_host_array(found.matrix).reshape(-1), vertex)
+        matrix = to_host_array(found.matrix)
+        return self._with_empty_paths(matrix if "sources" in ends else matrix.T, vertices)
 
-    def _in_edge_dtype(self, distances: Array, vertex: int) -> Array:
-        from semiring.paths.ties import in_wide_floats
+    def _direct_edges(self, rtol: float | None) -> SparseEntries:
+        raise self._missing_paths_error("the edges that are best paths need the paths between all pairs")
 
-        values = in_wide_floats(np.array(distances))
-        values[vertex] = self.semiring.one_for(values.dtype)
-        return values
+    def _select_pair(self, method: str, source: Any, target: Any) -> tuple[int, int]:
+        self._refuse_stack(method)
+        row, column = self._find_entry(source, target)
+        return int(self.sources[row]), int(self.targets[column])
+
+    def _require_bounded(self, source: int | None, target: int | None) -> None:
+        own = ((source, self.sources), (target, self.targets))
+        rows, columns = (np.flatnonzero((ends == end) | (end is None)).tolist() for end, ends in own)
+        part = self.matrix[rows][:, columns]
+        marks = self._mark_unbounded(part.toarray() if self._is_sparse else part)
+        if marks is not None and bool(marks.any()):
+            i, j = np.argwhere(to_host_array(marks))[0].tolist()
+            raise self._unbounded_error(int(self.sources[rows[i]]), int(self.targets[columns[j]]))
 
     def _evaluate_pairs(self, evaluate: Callable[[list[int]], Any], dtype: Any, none: Any) -> Any:
         """Return a table like the matrix of values of the paths, each a list of vertices; None masks an entry."""

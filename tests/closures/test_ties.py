@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
 from itertools import pairwise
 
@@ -215,3 +216,48 @@ def test_tight_edges_from_and_to_a_vertex(rng):
             rows = np.repeat(np.arange(9), np.diff(found.indptr))
             np.testing.assert_array_equal(np.stack([rows, found.indices]), np.nonzero(expected))
             np.testing.assert_array_equal(found.data, A[expected])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_each_pair_with_a_path_has_a_best_one_whatever_the_rounding(dtype, rng):
+    A = np.where(rng.random((40, 40)) < 0.2, rng.random((40, 40)) ** 5 * 1e6, inf).astype(dtype)
+    longest = sr.longest_paths(np.where(np.triu(inf > A, 1), A, -inf))
+    for P in (sr.shortest_paths(A), sr.shortest_paths(A, sources=range(40)), longest):
+        for rtol in (0, None):
+            counts = P.counts(rtol=rtol)
+            np.testing.assert_array_equal(counts > 0, P.reachable)
+            for i, j in rng.integers(0, 40, (30, 2)).tolist():
+                assert counts[i, j] == P.count(i, j, rtol=rtol) == len(list(P.all_paths(i, j, rtol=rtol)))
+                for ends in ((i, None), (None, j)):
+                    edges = P.tight_edges(*ends, rtol=rtol).tocoo()
+                    far = edges.row if ends[0] is None else edges.col
+                    reached = P.reachable[:, j] if ends[0] is None else P.reachable[i]
+                    assert {*far.tolist(), i, j} >= {*np.flatnonzero(reached).tolist()}
+
+
+def test_cycles_that_rounding_closes_are_named():
+    """Weights of 1 vanish beside 1e8 in float32."""
+    A = np.full((4, 4), inf, np.float32)
+    A[0, 1], A[1, 2], A[2, 1], A[3, 0] = 1e8, 1, 1, 0.5
+    for P in (sr.shortest_paths(A), sr.shortest_paths(A, sources=[3, 0])):
+        for call in (P.counts, lambda: P.count(0, 2), lambda: P.counts(rtol=0)):  # noqa: B023
+            with pytest.raises(sr.DivergenceError, match=r"the cycle 1 → 2 → 1 leaves") as caught:
+                call()
+            assert sorted(caught.value.cycle) == [1, 2]
+    assert sr.shortest_paths(A).count(1, 2) == 1
+
+
+def test_ties_take_one_pass_and_one_search(monkeypatch, rng):
+    A = np.where(rng.random((20, 20)) < 0.3, rng.random((20, 20)), inf)
+    calls, P, S = [], sr.shortest_paths(A), sr.shortest_paths(A, targets=[3, 4], sources=range(10))
+    hops = P.hops
+    monkeypatch.setattr(type(P), "hops", lambda self: calls.append("hops") or hops())
+    assert [P.count(0, 1), P.count(0, 2)] == P.counts()[0, [1, 2]].tolist()
+    assert calls == ["hops"]
+    P.update(0, 1, 1e-3)
+    assert P.count(0, 1) == 1
+    assert calls == ["hops", "hops"]
+    search = S._answer.search
+    S._answer = replace(S._answer, search=lambda *a, **k: calls.append("search") or search(*a, **k))
+    np.testing.assert_array_equal(S.counts(), sr.shortest_paths(A).counts()[:10, [3, 4]])
+    assert calls.count("search") == 1

@@ -16,7 +16,8 @@ from semiring.compat.networkx.distances import check_weights, distances, search_
 from semiring.compat.networkx.graph import ConvertedGraph, EdgeWeights
 from semiring.namespaces import Array
 from semiring.paths.k_shortest import k_shortest_paths
-from semiring.paths.ties import TightEdges, list_paths
+from semiring.paths.ties import list_paths, make_edges
+from semiring.sparse.edge_inputs import SparseEntries
 
 __all__ = [
     "all_pairs_all_shortest_paths",
@@ -38,10 +39,10 @@ def all_shortest_paths(
     order = np.lexsort((weights.columns, weights.rows))
     tails, heads, values = (each[order] for each in (weights.rows, weights.columns, weights.values))
     mask = _find_tight(row, np.inf, tails, heads, values)
-    return _name_paths(G, TightEdges(len(G), tails[mask], heads[mask], values[mask]), i, target)
+    return _name_paths(G, make_edges(len(G), tails[mask], heads[mask], values[mask]), i, target)
 
 
-def _name_paths(G: ConvertedGraph, edges: TightEdges, i: int, target: Any) -> Iterator[list[Any]]:
+def _name_paths(G: ConvertedGraph, edges: SparseEntries, i: int, target: Any) -> Iterator[list[Any]]:
     """Yield the paths to the target. Raises NetworkX's error if there is none when the first is requested."""
     j, nodes, is_reached = _index(G, target), G.nodes, False
     for path in list_paths(edges, i, j) if j is not None else ():
