@@ -10,7 +10,7 @@ if D[i, p] ⊗ w(p, j) = D[i, j]. There are four steps, and docs/predecessors.md
 
 1. If i → j is direct, pred[i, j] = i.
 2. If no edge improves on 1̄, p may precede j if p → j is direct and tight and D[i, p] is strictly better than D[i, j].
-   Pointers then never lead in a circle. The direct edges into a vertex are tried. A CPU tries a fixed number of them;
+   Pointers then never lead in a cycle. The direct edges into a vertex are tried. A CPU tries a fixed number of them;
    if there are more, it searches for an intermediate vertex k with D[i, k] ⊗ D[k, j] = D[i, j].
 3. Ties, and whole rows if some edge improves on 1̄, take a breadth-first search over tight edges. The search
    attaches an undecided vertex only to a decided one.

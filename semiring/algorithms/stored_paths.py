@@ -7,7 +7,7 @@ each remaining edge until one is tight. Rows are adjacent in a file, and each en
 read an eighth of column t so reads the whole column, once.
 
 A tight edge may leave the distance to t as it is: an edge of weight 0, or an edge wider than the bottleneck. Such edges
-can lead in a circle. So where each tight edge is one of them, a breadth-first search over these edges follows, up to an
+can lead in a cycle. So where each tight edge is one of them, a breadth-first search over these edges follows, up to an
 edge that changes the distance, or to t. It reads column t of D once, and a row of A for each vertex that it visits.
 
 Where rounding hides the tight edge, or the edges do not add up to the distance, `follow_edges` returns None. The caller

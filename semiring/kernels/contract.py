@@ -515,7 +515,7 @@ class PathKernels(Protocol):
     def count_vertices(self, predecessors: Any, sources: Any, counts: Any, threads: int) -> None:
         """Write how many vertices each path has to ``counts`` (count, p, n) int32: 0 for no path, 1 for the source.
 
-        The number is -1 if the predecessors lead in a circle, or to a number that is no vertex.
+        The number is -1 if the predecessors lead in a cycle, or to a number that is no vertex.
         """
         ...
 
@@ -547,7 +547,7 @@ class PathKernels(Protocol):
         """Fold the entries of W (n, n) along each path by ⊗ into ``out`` (count, p, n).
 
         A source receives 1̄, and a vertex without a path ``none``. Floats are folded in float64. Return the first of the
-        count · p rows whose predecessors lead in a circle, or to a number that is no vertex, else `NAN_FOLD` if an
+        count · p rows whose predecessors lead in a cycle, or to a number that is no vertex, else `NAN_FOLD` if an
         edge or the value of a path is NaN, else -1.
         """
         raise _missing_operation()
@@ -568,7 +568,7 @@ class PathKernels(Protocol):
         ``rows`` (p, n) holds the distances from the vertices ``roots`` (p,), and ``zero`` where no path leads.
         ``edges`` are starts (n + 1,), tails and weights of the edges into each vertex, without loops. x ⊗ w is y within
         ``rtol`` times their sizes: that of y and of x ⊗ w if ``is_relative``, else ``|x| + |w|``. Return (-1, 0, 0), or
-        the first row that has no counts, a vertex, and the reason: 1 if a count leaves int64, 2 for a circle.
+        the first row that has no counts, a vertex, and the reason: 1 if a count leaves int64, 2 for a cycle.
         """
         raise _missing_operation()
 

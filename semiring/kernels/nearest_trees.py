@@ -49,7 +49,7 @@ def path_sums(plan: KernelPlan, weights: Array, pred: Array, source: int) -> Any
         ready = has_sum[pred[waiting]]
         if not ready.any():
             raise RuntimeError(
-                f"the predecessors of {waiting.size} vertices lead in circles, not to the source {source}"
+                f"the predecessors of {waiting.size} vertices lead in cycles, not to the source {source}"
             )
         ready_vertices = waiting[ready]
         steps = weights[pred[ready_vertices], ready_vertices].astype(wide)

@@ -183,7 +183,7 @@ def _fold(before: Any, roots: Any, W: Any, operation: str, none: Any, out: Any) 
         raise _no_value(operation)
     if failed >= 0:
         raise ValueError(
-            f"the predecessors of row {failed % before.shape[-2]} lead in a circle, or to a number that is no vertex: "
+            f"the predecessors of row {failed % before.shape[-2]} lead in a cycle, or to a number that is no vertex: "
             "compute the paths again"
         )
 

@@ -542,7 +542,7 @@ class Paths(PairQueries):
         TooLargeError
             If the arrays do not fit into memory, which is checked first.
         ValueError
-            If the predecessors were changed, and lead in a circle.
+            If the predecessors were changed, and lead in a cycle.
 
         Notes
         -----
@@ -612,7 +612,7 @@ class Paths(PairQueries):
             if before < 0:
                 return None
             if len(vertices) >= len(self):
-                raise ValueError(f"the predecessors of row {source} lead in a circle: {vertices[:8]} …")
+                raise ValueError(f"the predecessors of row {source} lead in a cycle: {vertices[:8]} …")
             vertices.append(before)
         return vertices[::-1]
 
@@ -689,7 +689,7 @@ class Paths(PairQueries):
 
         Returns
         -------
-        array of int32, shape (n, n)
+        array of int32, shape (..., n, n)
             The number of edges of `path`, -1 if there is no path, and 0 from a vertex to itself. With ``sources`` or
             ``targets`` it is (p, q). With a limit it is a sparse matrix with the entries of ``matrix``.
 
@@ -698,11 +698,11 @@ class Paths(PairQueries):
         AlgebraError
             If these paths have neither predecessors nor weights.
         ValueError
-            If the predecessors were changed, and lead in a circle.
+            If the predecessors were changed, and lead in a cycle.
 
         Notes
         -----
-        The cost is one pass over the n² predecessors. Paths without predecessors are closed again with them.
+        The cost is one pass over the n² predecessors. Paths without predecessors first run a search for each source.
 
         Examples
         --------
@@ -730,7 +730,7 @@ class Paths(PairQueries):
 
         Parameters
         ----------
-        W : array_like, shape (n, n)
+        W : array_like, shape (n, n) or (..., n, n)
             A number for each edge: an array, a SciPy sparse matrix whose missing entries are 0, or a square frame,
             whose labels are matched with the names. A stack may have a matrix for each graph. Entries that are no edge
             of a path are not read.
@@ -739,7 +739,7 @@ class Paths(PairQueries):
 
         Returns
         -------
-        array, shape (n, n)
+        array, shape (..., n, n)
             The results, of the dtype of W: int64 for integers and truth values, float32 for float16. Sums of floats are
             rounded once, from float64. Where there is no path, floats are NaN, and integers are a masked array. From a
             vertex to itself the sum is 0, the product 1, and there is no least or greatest weight. With ``sources`` or

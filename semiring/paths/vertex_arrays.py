@@ -57,7 +57,7 @@ def count_path_vertices(predecessors: Any, sources: Any, targets: Any) -> Any:
         _, row, end = np.unravel_index(int((counts < 0).argmax()), counts.shape)
         target = end if targets is None else targets[end]
         raise ValueError(
-            f"the predecessors on the way from vertex {int(sources[row])} to {int(target)} lead in a circle, or to a "
+            f"the predecessors on the way from vertex {int(sources[row])} to {int(target)} lead in a cycle, or to a "
             "number that is no vertex: compute the paths again"
         )
     return counts

@@ -82,15 +82,15 @@ def test_a_backend_without_the_kernel_doubles_pointers(rng, monkeypatch):
 
 
 @pytest.mark.parametrize("has_kernel", [True, False])
-@pytest.mark.parametrize("circle", [[1, 2], [1, 2, 3], [1]])
-def test_changed_predecessors_are_refused(circle, has_kernel, monkeypatch):
+@pytest.mark.parametrize("cycle", [[1, 2], [1, 2, 3], [1]])
+def test_changed_predecessors_are_refused(cycle, has_kernel, monkeypatch):
     P = sr.shortest_paths(np.ones((5, 5)))
-    for vertex, before in zip(circle, circle[1:] + circle[:1], strict=True):
+    for vertex, before in zip(cycle, cycle[1:] + cycle[:1], strict=True):
         P.predecessors[0, vertex] = before
     if not has_kernel:
         monkeypatch.setattr(along_paths, "has_operation", lambda *_: False)
     for call in (P.hops, lambda: P.total(np.ones((5, 5)))):
-        with pytest.raises(ValueError, match="lead in a circle"):
+        with pytest.raises(ValueError, match="lead in a cycle"):
             call()
 
 
@@ -143,7 +143,7 @@ def test_paths_of_many_vertices(n):
     hops = np.r_[np.arange(7), -1, 1 + np.arange(n - 8)]
     np.testing.assert_array_equal(count_path_vertices(before[None, None], roots, None)[0, 0], hops + 1)
     before[n - 9] = n - 1
-    with pytest.raises(ValueError, match="circle"):
+    with pytest.raises(ValueError, match="cycle"):
         count_path_vertices(before[None, None], roots, None)
 
 

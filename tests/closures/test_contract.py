@@ -201,7 +201,7 @@ def test_an_operation_with_other_parameters_would_be_seen():
 
 @pytest.mark.parametrize("name", sorted(BACKENDS))
 def test_predecessors_and_arrays_of_paths(rng, name):
-    """Rows have the paths that a plain walk finds, of any sources and targets, and circles are reported."""
+    """Rows have the paths that a plain walk finds, of any sources and targets, and cycles are reported."""
     found = get_backend(name)
     A = np.where(rng.random((4, 30, 30)) < 0.1, rng.integers(1, 9, (4, 30, 30)), np.inf)
     plan = make_plan(CATALOGUE["min_plus"], A.dtype, nonnegative=True, threads=2)
@@ -220,9 +220,9 @@ def test_predecessors_and_arrays_of_paths(rng, name):
         path = trees.walk(pred[b], sources[i], targets[j]) if is_reached else []
         assert out[b, i, j].tolist() == [*path, *[-1] * (31 - count)]
         assert count == len(path)
-    circle = np.array([[[-9999, 2, 1, 3, 0, 6]]], np.int32)
-    counts = np.empty(circle.shape, np.int32)
-    found.count_vertices(circle, np.zeros(1, np.int32), counts, 1)
+    cycle = np.array([[[-9999, 2, 1, 3, 0, 6]]], np.int32)
+    counts = np.empty(cycle.shape, np.int32)
+    found.count_vertices(cycle, np.zeros(1, np.int32), counts, 1)
     assert counts.tolist() == [[[1, -1, -1, -1, 2, -1]]]
 
 

@@ -67,6 +67,9 @@ def check(kind, rng):
         assert [path for _, path in listed] == [path for _, path in expected]
         values = [sign * float(distance) for distance, _ in listed]
         assert values == [value for value, _ in expected]
+    named = sr.best_paths(A, semiring, names=[f"v{v}" for v in range(len(A))], check=False)
+    listed = list(named.k_shortest(f"v{source}", f"v{target}", 3))
+    assert [path for _, path in listed] == [[f"v{v}" for v in path] for _, path in expected[:3]]
     if source == target or not expected:
         return
     best = expected[0][1]
@@ -104,26 +107,38 @@ def test_paths_of_many_graphs_in_order(kind, seed):
         check(kind, rng)
 
 
-def test_walks_are_all_walks_in_order(rng):
+def check_walks(rng):
     """Weights of at least 1 bound the edges of a walk, so an enumeration of short walks has all light ones."""
+    n = int(rng.integers(1, 9))
+    A = np.where(rng.random((n, n)) < 2 / (n + 1), rng.integers(1, 4, (n, n)), inf)
+    source, target = rng.integers(0, n, 2).tolist()
+    walks, front = [], [([source], 0.0)]
+    while front:
+        walks += [(value, len(path), path) for path, value in front if path[-1] == target]
+        front = [
+            ([*path, head], value + float(A[path[-1], head]))
+            for path, value in front
+            for head in np.flatnonzero(value + A[path[-1]] < 8).tolist()
+        ]
+    expected = sorted(walks)
+    found = sr.k_shortest_paths(A, source, target, simple=False, check=False)
+    listed = [(float(value), len(path), path) for value, path in islice(found, len(expected) + 1)]
+    assert listed[: len(expected)] == expected
+    assert all(value >= 8 for value, _, _ in listed[len(expected) :])
+
+
+def test_walks_are_all_walks_in_order(rng):
     for _ in range(40):
-        n = int(rng.integers(1, 6))
-        A = np.where(rng.random((n, n)) < 0.4, rng.integers(1, 4, (n, n)), inf)
-        source, target = rng.integers(0, n, 2).tolist()
-        walks, front = [], [([source], 0.0)]
-        for _ in range(8):
-            walks += [(value, len(path), path) for path, value in front if path[-1] == target]
-            front = [
-                ([*path, head], value + float(A[path[-1], head]))
-                for path, value in front
-                for head in np.flatnonzero(A[path[-1]] < inf).tolist()
-            ]
-        expected = sorted(each for each in walks if each[0] < 8)
-        found = islice(sr.k_shortest_paths(A, source, target, simple=False, check=False), len(expected))
-        assert [(float(value), len(path), path) for value, path in found] == expected
+        check_walks(rng)
 
 
-def test_circles_of_weight_0_give_walks_by_their_edges():
+@pytest.mark.exhaustive
+def test_walks_of_many_graphs_in_order(rng):
+    for _ in range(5000):
+        check_walks(rng)
+
+
+def test_cycles_of_weight_0_give_walks_by_their_edges():
     A = np.array([[inf, 0, inf], [0, inf, 1], [inf, inf, inf]])
     found = [path for _, path in sr.k_shortest_paths(A, 0, 2, 3, simple=False)]
     assert found == [[0, 1, 2], [0, 1, 0, 1, 2], [0, 1, 0, 1, 0, 1, 2]]

@@ -272,9 +272,9 @@ def test_paths_made_by_hand():
     D = np.array([[0.0, 1.0], [INF, 0.0]])
     with pytest.raises(AlgebraError, match="neither predecessors nor weights"):
         sr.Paths(D, sr.min_plus).path(0, 1)
-    circle = np.array([[-9999, 1], [0, -9999]], np.int32)
-    with pytest.raises(ValueError, match="circle"):
-        sr.Paths(D, sr.min_plus, circle).path(0, 1)
+    cycle = np.array([[-9999, 1], [0, -9999]], np.int32)
+    with pytest.raises(ValueError, match="cycle"):
+        sr.Paths(D, sr.min_plus, cycle).path(0, 1)
     with pytest.raises(ShapeError):
         sr.Paths(D[:1], sr.min_plus)
 

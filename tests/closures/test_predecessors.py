@@ -330,10 +330,10 @@ def test_a_matrix_that_is_no_closure_is_refused(rng):
             algorithm.predecessors(get_backend(backend), plan, D, A)
 
 
-def test_a_sum_of_edges_is_checked_against_circles():
+def test_a_sum_of_edges_is_checked_against_cycles():
     plan = make_plan(sr.min_plus, np.float64)
     pred = np.array([-9999, 2, 1], np.int32)
-    with pytest.raises(RuntimeError, match="circles"):
+    with pytest.raises(RuntimeError, match="cycles"):
         path_sums(plan, np.ones((3, 3)), pred, 0)
 
 
@@ -365,7 +365,7 @@ def test_the_repair_of_corrupted_trees(rng, kind):
     bad = good.copy()
     reached = np.flatnonzero((good[4] >= 0) & (good[4] != 4))
     u, v = reached[0], reached[-1]
-    bad[4, u], bad[4, v] = v, u  # a circle
+    bad[4, u], bad[4, v] = v, u  # a cycle
     bad[7] = rng.integers(0, 70, 70)  # anything
     bad[9, :] = -9999  # nothing
     bad[11] = 11  # edges that do not exist

@@ -236,7 +236,7 @@ def test_sizes_of_arrays_of_paths(monkeypatch):
     monkeypatch.undo()
     found.predecessors[0, 3] = 4
     found.predecessors[0, 4] = 3
-    with pytest.raises(ValueError, match="from vertex 0 to 3 lead in a circle"):
+    with pytest.raises(ValueError, match="from vertex 0 to 3 lead in a cycle"):
         found.to_array()
     for cyclic in (sr.transitive_closure(ring < 2, reflexive=False), sr.Paths(ring, sr.min_plus)):
         with pytest.raises(AlgebraError, match=r"reflexive=True|neither predecessors nor weights"):

@@ -80,7 +80,7 @@ def test_weights_of_both_signs(rng, store, dtype):
 
 
 @pytest.mark.parametrize("is_found", [True, False])
-def test_ties_and_circles_of_weight_0(monkeypatch, rng, store, is_found):
+def test_ties_and_cycles_of_weight_0(monkeypatch, rng, store, is_found):
     """Ties are searched without the whole row. The row is searched if the steps find no path."""
     trees = []
     nearest_tree = import_module("semiring.paths.result").nearest_tree

@@ -59,12 +59,21 @@ def check(A, semiring, names):
         results += [sr.best_paths(sparse, semiring, sources=range(n), check=False)]
         results += [sr.best_paths(A, semiring, predecessors=False, check=False)]
     label = names or list(range(n))
+    W = np.arange(float(n * n)).reshape(n, n) % 7 - 2
     for P in results:
-        counts = {}
+        counts, hops, totals = {}, P.hops(), P.total(W)
         for i in range(n):
             for j in range(n):
                 paths = best.get((i, j), [])
                 assert list(P.all_paths(label[i], label[j])) == [[label[v] for v in path] for path in paths]
+                if paths:
+                    path = [label.index(v) for v in P.path(label[i], label[j])]
+                    assert path in paths
+                    assert hops[i, j] == len(path) - 1
+                    assert totals[i, j] == sum(W[edge] for edge in pairwise(path))
+                else:
+                    assert hops[i, j] == -1
+                    assert np.isnan(totals[i, j])
                 on_paths = sorted({edge for path in paths for edge in pairwise(path)})
                 try:
                     counts[i, j] = P.count(label[i], label[j])

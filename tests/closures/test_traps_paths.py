@@ -203,7 +203,7 @@ def test_predecessors_form_trees_with_zero_weight_cycles(n, length, dtype):
 
 @pytest.mark.parametrize("n", [2, 20, 65, 129])
 def test_predecessors_form_trees_where_everything_ties(n):
-    """If each weight is 0, every walk is a shortest one, and choosing any tight edge may go round in circles."""
+    """If each weight is 0, every walk is a shortest one, and choosing any tight edge may go round in cycles."""
     A = np.zeros((n, n))
     found = shortest_paths(A)
     assert (found.matrix == 0).all()

@@ -125,7 +125,7 @@ def check_paths(D, P, edges, sources) -> None:
             weight, at, steps = 0.0, vertex, 0
             while before[at] != -9999:
                 weight, at, steps = weight + edges[before[at], at], before[at], steps + 1
-                assert steps <= len(before), "a circle"
+                assert steps <= len(before), "a cycle"
             if np.isfinite(distances[vertex]):
                 assert at == source
                 assert weight == pytest.approx(distances[vertex], abs=1e-9)

@@ -107,7 +107,7 @@ def test_sums_of_weights_from_a_few_sources_are_those_of_dijkstra_to_the_last_bi
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
-def test_rounding_makes_no_circle_of_predecessors(backend_choice, form, name):
+def test_rounding_makes_no_cycle_of_predecessors(backend_choice, form, name):
     graph = np.zeros((3, 3))
     graph[0, 1], graph[1, 2], graph[2, 1] = 0.9, 1, -1  # (0.9 + 1) - 1 is less than 0.9
     D, P = getattr(ours, name)(form(graph), return_predecessors=True)

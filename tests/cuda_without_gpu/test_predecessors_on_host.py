@@ -444,7 +444,7 @@ def test_arrays_of_paths(rng):
     kernels = HostKernels((Path(cuda.__file__).parent / "path_arrays.cu").read_text("utf-8"))
     pred = np.stack([np.where(np.arange(40) > 0, rng.integers(-1, 40, 40) % 40, -1) for _ in range(12)])
     pred = np.where(pred < np.arange(40), pred, -9999).astype(np.int32).reshape(3, 4, 40)
-    pred[0, 0, 7:9] = 8, 7  # a circle
+    pred[0, 0, 7:9] = 8, 7  # a cycle
     pred[0, 1, 5] = 40
     sources, targets = np.zeros(4, np.int32), np.array([3, 39, 0], np.int32)
     reference, counts, expected = get_backend("reference"), *np.empty((2, *pred.shape), np.int32)

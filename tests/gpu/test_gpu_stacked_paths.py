@@ -55,7 +55,7 @@ def test_arrays_of_paths(rng, cupy):
     with pytest.raises(ShapeError, match="the longest path has"):
         found.to_array(2)
     found.predecessors[0, 0, 0, 3:5] = cupy.asarray([4, 3])
-    with pytest.raises(ValueError, match="lead in a circle"):
+    with pytest.raises(ValueError, match="lead in a cycle"):
         found.to_array()
     assert sr.shortest_paths(cupy.ones((0, 3, 3))).to_array()[0].shape == (0, 3, 3, 0)
 

@@ -1,4 +1,4 @@
-"""Test what a fresh interpreter loads: no optional package, no module that its caller does not read, and no circle."""
+"""Test what a fresh interpreter loads: no optional package, no module that its caller does not read, and no cycle."""
 
 from __future__ import annotations
 
@@ -128,11 +128,11 @@ def test_every_module_imports_without_the_optional_packages():
     )
 
 
-def test_no_modules_import_each_other_in_a_circle():
+def test_no_modules_import_each_other_in_a_cycle():
     """Imports inside functions count, and those for annotations alone do not."""
     graph = pytest.importorskip("grimp").build_graph("semiring", exclude_type_checking_imports=True, cache_dir=None)
     imports = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
-    assert len(list(TopologicalSorter(imports).static_order())) > 200  # raises CycleError, which shows the circle
+    assert len(list(TopologicalSorter(imports).static_order())) > 200  # raises CycleError, which shows the cycle
 
 
 @pytest.mark.parametrize(

@@ -25,12 +25,12 @@ def zero_of(name, dtype):
 
 
 def walk(pred, i, j):
-    """Return the path to j in row i, and fail on a circle."""
+    """Return the path to j in row i, and fail on a cycle."""
     path = [j]
     while path[-1] != i:
         before = int(pred[i, path[-1]])
         assert 0 <= before < len(pred), f"row {i}: {path[::-1]} begins nowhere"
-        assert len(path) < len(pred), f"row {i}: a circle on the way back from {j}: {path[:9]}"
+        assert len(path) < len(pred), f"row {i}: a cycle on the way back from {j}: {path[:9]}"
         path.append(before)
     return path[::-1]
 

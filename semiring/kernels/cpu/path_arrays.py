@@ -143,7 +143,7 @@ def _count(rows, sources, counts, links, start, stop):
         root, lengths = sources[r % sources.size], counts[r]
         _start_row(rows[r], root, links)
         length = 1
-        while length < n:  # the links of a circle lead to no end
+        while length < n:  # the links of a cycle lead to no end
             if _follow(links, further):
                 links, further = further, links
                 break

@@ -2,7 +2,7 @@
 // thread follows each path.
 
 // ``counts`` (count, p, n): the number of vertices of each path, 0 without a path, and -1 if the predecessors lead in a
-// circle or to a number that is no vertex.
+// cycle or to a number that is no vertex.
 extern "C" __global__ void __launch_bounds__(256)
     count_vertices(const int *pred, const int *sources, int p, int n, long long paths, int *counts) {
     const long long place = (long long)blockIdx.x * blockDim.x + threadIdx.x;
