@@ -801,7 +801,8 @@ class UpdateKernels(Protocol):
     """Changes of a closure D (n, n) after changes of edges, in place, for a ⊕ that selects.
 
     The rows of D are C-contiguous. P (n, n) int32 are the predecessors, or of shape (0, 0) if they are absent. "No
-    path" is ``plan.zero``, which is the caller's value here. No sum leaves the range of an integer dtype.
+    path" is ``plan.zero``, which is the caller's value here. No sum leaves the range of an integer dtype. D, P, the
+    adjacency and the results are in one memory, and the edges that change in that of the host.
     """
 
     def improve(self, plan: KernelPlan, D: Any, P: Any, tails: Any, heads: Any, weights: Any, touched: Any) -> int:

@@ -929,6 +929,7 @@ class Paths(PairQueries):
 
     # --------------------------------------------------------------------------------------------------- changes
 
+    @_run_on_own_device
     def update(self, tails: Any, heads: Any, weights: Any, *, directed: bool | None = None) -> int:
         """Change edges, and with them the distances and the paths, in place.
 
@@ -955,8 +956,6 @@ class Paths(PairQueries):
             If these paths have no weights, or are those of ``reflexive=False`` or of some sources or targets.
         ShapeError
             If these are the paths of a stack, or the numbers of vertices and weights differ.
-        DeviceError
-            If the matrix is on a GPU.
         ValueError
             If the matrix or the predecessors are read-only, or an edge is listed with two weights.
         VertexError, DomainError, DTypeError, IntegerOverflowError
@@ -1007,11 +1006,9 @@ class Paths(PairQueries):
         """Return the matrices to change, with a copy of the weights."""
         from semiring.paths.updates import ClosedGraph, require_closed
 
+        if is_device_array(self._distances):
+            return self._open_on_device()
         D = self._distances
-        if is_device_array(D):
-            raise DeviceError(
-                "the paths are on a GPU, and updates run on the CPU: compute them from arrays on the host"
-            )
         P = None if self.predecessors is None else np.asarray(self.predecessors)
         if self._weights is None:
             raise AlgebraError("these paths have no weights to change: pass weights= to Paths")
@@ -1031,6 +1028,31 @@ class Paths(PairQueries):
                     f"{name}: the array is read-only, and update changes it in place: make Paths of a copy"
                 )
         return ClosedGraph(D, np.array(self._plan_and_weights[1], D.dtype), self.semiring, P)
+
+    def _open_on_device(self) -> Any:
+        """Return the matrices to change as CuPy arrays of the same memory, or copies where they may not be changed."""
+        from semiring.arrays.device import as_cupy, make_exporter, may_write_to
+        from semiring.paths.updates import ClosedGraph, require_closed
+
+        if self._weights is None:
+            raise AlgebraError("these paths have no weights to change: pass weights= to Paths")
+        if not self._is_reflexive:
+            raise AlgebraError("paths with reflexive=False have cycles, which are not updated: leave out reflexive=")
+        opened: list[Any] = []
+        for name in ("matrix", "predecessors"):
+            array = getattr(self, name)
+            if array is None:
+                opened.append(None)
+                continue
+            values = as_cupy(array, name)
+            if self._shares_arrays or not may_write_to(array):
+                values = values.copy()
+                setattr(self, name, make_exporter(array)(values))
+            opened.append(values)
+        D, P = opened
+        require_closed(D, self.semiring)
+        self._distances, self._shares_arrays = D, False
+        return ClosedGraph(D, as_cupy(self._plan_and_weights[1]).astype(D.dtype), self.semiring, P)
 
     # ---------------------------------------------------------------------------------------------- all pairs
 

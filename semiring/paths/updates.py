@@ -4,6 +4,8 @@ Better edges improve pairs (`UpdateKernels.improve`), and worse edges leave pair
 The matrix is closed again where that is predicted to take less time, and for everything that these kernels do not
 compute: a ⊕ that only adds, floats of 16 bits, integers near the ends of their range, and cycles that may gain. All of
 this is decided, and every error is raised, before the first write.
+
+The matrices are NumPy arrays, or CuPy arrays on a GPU. The edges that change are arrays of the host.
 """
 
 from __future__ import annotations
@@ -14,15 +16,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from semiring.advice import quote
+from semiring.advice import option, quote
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring, min_plus
 from semiring.algebra.expressions.tree import is_floating
 from semiring.algorithms.dijkstra import never_improves
 from semiring.algorithms.schedule import dense_operations, search_operations
-from semiring.arguments import as_numbers, check_flags
+from semiring.arguments import as_numbers, check_flags, is_one_of
+from semiring.arrays.device import addresses, as_cupy, may_write_to
 from semiring.arrays.encoding import convert
 from semiring.arrays.entries import check_entries
+from semiring.arrays.operands import device_context
+from semiring.arrays.parts import to_host_array
 from semiring.arrays.scans import refuse_unbounded
 from semiring.arrays.vertices import Vertices
 from semiring.arrays.zero_conventions import trust_zeros
@@ -32,7 +37,7 @@ from semiring.kernels import backend_for
 from semiring.kernels.contract import Adjacency, KernelPlan, UpdateKernels
 from semiring.kernels.cpu.elimination import elimination_trees
 from semiring.kernels.engine import make_plan
-from semiring.namespaces import is_device_array
+from semiring.namespaces import array_namespace, is_device_array
 from semiring.thread_counts import check_threads, get_threads
 
 __all__ = ["ClosedGraph", "change_edges", "read_edges", "require_closed", "update"]
@@ -42,6 +47,9 @@ Array = NDArray[Any]
 #: The cost of a pair that is repaired, in float64 pairs of a dense closure, and of each edge at its vertex. Measured on
 #: Zen 4 for 700 to 2,048 vertices with 4 to 700 edges each: 0.2 to 4.5 µs a pair.
 _REPAIR_OPERATIONS, _EDGE_OPERATIONS = 4000, 200
+#: The same on a GPU, in its pairs, and the cost of the call itself. Measured on an H200 for 4,096 vertices with 4 edges
+#: each: 2.5 ms, and 2 to 5 ns a pair.
+_DEVICE_CALL, _DEVICE_REPAIR_OPERATIONS, _DEVICE_EDGE_OPERATIONS = 1e10, 4000, 1000
 _MOST_CYCLE_EDGES = 2000  # better edges whose cycles are searched; more are closed again
 
 
@@ -82,8 +90,8 @@ def update(
         Whether to validate the new weights.
     threads : int, optional
         The number of threads, by default that of `get_threads`.
-    device : None or "cpu", optional
-        Where the computation runs.
+    device : str, optional
+        "cpu" or "cuda", where the arrays are: an array is changed in its own memory.
 
     Returns
     -------
@@ -96,8 +104,9 @@ def update(
         If a new weight makes a cycle that improves without end. No array is changed.
     AlgebraError
         If ⊕ is not idempotent, or predecessors are given and ⊕ does not select.
-    ShapeError, DTypeError, DeviceError
-        If D, A and the predecessors are not NumPy arrays of one shape and dtype.
+    ShapeError, DTypeError, DeviceError, TypeError
+        If D, A and the predecessors are not arrays of one shape, dtype and device: of NumPy, or of CuPy, PyTorch or
+        another library with arrays on a GPU that can be changed.
     ValueError
         If an array is read-only, or an edge is listed with two weights.
     VertexError, DomainError, IntegerOverflowError
@@ -109,7 +118,7 @@ def update(
     may use it, for d edges at a vertex, and one pass over A. Where this takes longer than a closure, A is closed again.
     D equals a new closure bit for bit where sums are exact, and within the bound of a closure otherwise. After Ctrl-C
     the arrays hold some of the changes: close A again. `Paths.update` keeps what it knows of the edges, so worse edges
-    take no pass over A. Sources: see `semiring.kernels.cpu.update_loops`.
+    take no pass over A in the memory of the host. Sources: see `semiring.kernels.cpu.update_loops`.
 
     Examples
     --------
@@ -129,34 +138,53 @@ def update(
     count = get_threads() if threads is None else check_threads(threads)
     algebra = min_plus if semiring is None else as_semiring(semiring)
     arrays = {"D": D, "A": A} | ({} if predecessors is None else {"predecessors": predecessors})
-    if device is not None and not (isinstance(device, str) and device == "cpu"):
-        raise DeviceError(f"device={quote(device)} is not supported: updates run on the CPU, device='cpu'")
+    on_device, on_cpu = is_device_array(D), is_one_of(device, ("cpu",))
+    if device is not None and on_device == on_cpu:
+        home = "a GPU" if on_device else "the host"
+        raise DeviceError(
+            f"{option('device', device)} is not where D is, in the memory of {home}: arrays are changed where they "
+            "are, so leave device out, or copy them"
+        )
+    with device_context(tuple(arrays.values()), device if on_device else None):
+        opened = _open_arrays(arrays, on_device)
+        graph = ClosedGraph(opened["D"], opened["A"], algebra, opened.get("predecessors"))
+        D, A = graph.D, graph.A
+        if A.dtype != D.dtype:
+            raise DTypeError(f"D is {D.dtype} and A is {A.dtype}: pass arrays of one dtype")
+        algebra.check_dtype(D.dtype)
+        if graph.predecessors is not None and graph.predecessors.dtype != np.int32:
+            raise DTypeError(f"predecessors are {graph.predecessors.dtype}: pass int32")
+        if not algebra.idempotent:
+            raise AlgebraError(
+                f"the ⊕ of {algebra.name} is not idempotent, so the old edges cannot be replaced: close A"
+            )
+        require_closed(D, algebra)
+        edges = read_edges(Vertices(len(D)), tails, heads, weights, algebra, D.dtype, directed=directed, check=check)
+        return change_edges(graph, edges, count)
+
+
+def _open_arrays(arrays: dict[str, Any], on_device: bool) -> dict[str, Any]:
+    """Return arrays that are changed in place as NumPy arrays, or as CuPy arrays of the same memory."""
+    opened: dict[str, Any] = {}
     for name, array in arrays.items():
-        if is_device_array(array):
-            raise DeviceError(f"{name} is on a GPU, and updates run on the CPU: copy it to the host")
-        if not isinstance(array, np.ndarray):
-            raise TypeError(f"{name} is changed in place, so it is a NumPy array, not {quote(array)}")
-        if array.ndim != 2 or array.shape != (len(D), len(D)):
-            raise ShapeError(f"{name} is {array.shape}, and D, A and predecessors are (n, n) of one n")
-        if not array.flags.writeable:
+        if is_device_array(array) != on_device:
+            raise DeviceError(f"one of D and {name} is on a GPU, and the other is not: pass arrays of one device")
+        if not on_device and not isinstance(array, np.ndarray):
+            raise TypeError(f"{name} is changed in place, so it is an array of NumPy or of a GPU, not {quote(array)}")
+        if array.ndim != 2 or tuple(array.shape) != (arrays["D"].shape[0],) * 2:
+            raise ShapeError(f"{name} is {tuple(array.shape)}, and D, A and predecessors are (n, n) of one n")
+        if not (may_write_to(array) if on_device else array.flags.writeable):
             raise ValueError(f"{name} is read-only, and update changes it in place: pass a copy")
-    if np.shares_memory(D, A):
+        opened[name] = as_cupy(array, name) if on_device else array
+    D, A = opened["D"], opened["A"]
+    if np.shares_memory(*((addresses(D), addresses(A)) if on_device else (D, A))):
         raise ValueError("D and A share memory: pass the closure and the edges in two arrays")
-    if A.dtype != D.dtype:
-        raise DTypeError(f"D is {D.dtype} and A is {A.dtype}: pass arrays of one dtype")
-    algebra.check_dtype(D.dtype)
-    if predecessors is not None and predecessors.dtype != np.int32:
-        raise DTypeError(f"predecessors are {predecessors.dtype}: pass int32")
-    if not algebra.idempotent:
-        raise AlgebraError(f"the ⊕ of {algebra.name} is not idempotent, so the old edges cannot be replaced: close A")
-    require_closed(D, algebra)
-    edges = read_edges(Vertices(len(D)), tails, heads, weights, algebra, D.dtype, directed=directed, check=check)
-    return change_edges(ClosedGraph(D, A, algebra, predecessors), edges, count)
+    return opened
 
 
 def require_closed(D: Array, semiring: Semiring) -> None:
     """Raise `AlgebraError` if a path from a vertex to itself is not the empty path."""
-    own = D.diagonal()
+    own = to_host_array(D.diagonal())
     wrong = own != semiring.one_for(D.dtype)
     if wrong.any():
         v = int(wrong.argmax())
@@ -182,10 +210,10 @@ class ChangedEdges:
 class ClosedGraph:
     """A closure D (n, n) of A (n, n), which are changed in place, and what is known of their edges."""
 
-    D: Array
-    A: Array
+    D: Any
+    A: Any
     semiring: Semiring
-    predecessors: Array | None = None
+    predecessors: Any = None
     adjacency: Adjacency | None = None
     is_writing: bool = False  # whether arrays hold a part of the changes
 
@@ -243,7 +271,7 @@ def read_edges(
 def change_edges(graph: ClosedGraph, edges: ChangedEdges, threads: int) -> int:
     """Give edges their new weights, and return how many pairs of the closure change."""
     A, semiring = graph.A, graph.semiring
-    old = A[edges.tails, edges.heads]
+    old = _read(A, edges.tails, edges.heads)
     is_changed = old != edges.weights
     edges, old = edges.select(is_changed), old[is_changed]
     if not edges.tails.size:
@@ -253,7 +281,7 @@ def change_edges(graph: ClosedGraph, edges: ChangedEdges, threads: int) -> int:
         return _close_again(graph, edges, threads)
     if not semiring.selective:
         return _add_edges(graph, edges) if is_better.all() else _close_again(graph, edges, threads)
-    kernels = backend_for(None, semiring, A.dtype).capabilities.updates
+    kernels = backend_for(A, semiring, A.dtype).capabilities.updates
     if kernels is None:
         return _close_again(graph, edges, threads)
     if not (graph.D.flags.c_contiguous and (graph.predecessors is None or graph.predecessors.flags.c_contiguous)):
@@ -261,25 +289,38 @@ def change_edges(graph: ClosedGraph, edges: ChangedEdges, threads: int) -> int:
     return _change_in_place(graph, kernels, edges, old, is_better, threads)
 
 
+def _read(A: Any, rows: Array, columns: Array) -> Array:
+    """Return some entries of a matrix, in the memory of the host."""
+    xp = array_namespace(A)
+    entries: Array = to_host_array(A[xp.asarray(rows), xp.asarray(columns)])
+    return entries
+
+
+def _write(A: Any, edges: ChangedEdges) -> None:
+    xp = array_namespace(A)
+    A[xp.asarray(edges.tails), xp.asarray(edges.heads)] = xp.asarray(edges.weights)
+
+
 def _change_in_place(
     graph: ClosedGraph, kernels: UpdateKernels, edges: ChangedEdges, old: Array, is_better: Array, threads: int
 ) -> int:
     """Repair the pairs of edges that became worse, and then improve the pairs of better edges."""
-    D, A, n, semiring = graph.D, graph.A, len(graph.D), graph.semiring
-    P = np.empty((0, 0), np.int32) if graph.predecessors is None else graph.predecessors
+    D, A, n, semiring, xp = graph.D, graph.A, len(graph.D), graph.semiring, array_namespace(graph.D)
+    P = xp.empty((0, 0), np.int32) if graph.predecessors is None else graph.predecessors
     plan = make_plan(semiring, A.dtype, threads=threads)
     plan = replace(plan, zero=semiring.zero_for(A.dtype))
-    better, worse, adjacency, count = edges.select(is_better), edges.select(~is_better), graph.adjacency, 0
-    touched = np.zeros((n, n) if edges.tails.size > 1 else (0, 0), np.bool_)
-    before: tuple[Array, Array, Array] | None = None
+    better, worse, count = edges.select(is_better), edges.select(~is_better), 0
+    touched = xp.zeros((n, n) if edges.tails.size > 1 else (0, 0), np.bool_)
+    before: tuple[Any, Any, Any] | None = None
+    adjacency = graph.adjacency
     if worse.tails.size:
-        adjacency = _list_edges(A, plan.zero) if adjacency is None else adjacency
-        adjacency = _replace_weights(adjacency, worse, plan.zero)
+        adjacency = _adjacency_without(graph, worse, plan.zero)
         users = worse.tails, worse.heads, old[~is_better], _tolerance(graph, plan)
         counts = kernels.count_users(plan, D, P, adjacency, *users)
-        if int(counts.sum()) * _pair_operations(adjacency) > _closing_operations(n, adjacency, A.dtype, plan):
+        if _repair_operations(int(counts.sum()), graph, adjacency) > _closing_operations(graph, adjacency):
             return _close_again(graph, edges, threads)
-        backup = None if never_improves(semiring, adjacency.weights) else D.copy()
+        has_no_gain = is_device_array(D) or never_improves(semiring, adjacency.weights)
+        backup = None if has_no_gain else D.copy()
         graph.is_writing, graph.adjacency = True, None
         before = kernels.repair(plan, D, P, adjacency, *users, counts)
         if before is None:  # only if weights gain
@@ -287,14 +328,14 @@ def _change_in_place(
             return _close_again(graph, edges, threads)
         if touched.size:
             touched[before[:2]] = True
-        count = before[0].size
+        count = int(before[0].size)
     graph.is_writing, graph.adjacency = True, None
-    A[edges.tails, edges.heads] = edges.weights
+    _write(A, edges)
     if better.tails.size:
         count += kernels.improve(plan, D, P, better.tails, better.heads, better.weights, touched)
     if before is not None and better.tails.size:
         count -= int((D[before[:2]] == before[2]).sum())
-    if adjacency is not None:
+    if adjacency is not None and not is_device_array(D):
         graph.adjacency = _replace_weights(adjacency, better, plan.zero)
     graph.is_writing = False
     return count
@@ -317,15 +358,15 @@ def _close_again(graph: ClosedGraph, edges: ChangedEdges, threads: int) -> int:
     """Close the matrix with the new weights. Return how many entries differ."""
     D, P, semiring = graph.D, graph.predecessors, graph.semiring
     A = graph.A.copy()
-    A[edges.tails, edges.heads] = edges.weights
+    _write(A, edges)
     with trust_zeros():
         if P is None:
             closed, trees = closure(A, semiring, threads=threads), None
         else:
             closed, trees = closure_with_predecessors(A, semiring, threads=threads)
-    count = int(np.count_nonzero(closed != D))
+    count = int((closed != D).sum())
     graph.is_writing, graph.adjacency = True, None
-    graph.A[edges.tails, edges.heads] = edges.weights
+    _write(graph.A, edges)
     D[...] = closed
     if P is not None:
         P[...] = trees
@@ -335,14 +376,16 @@ def _close_again(graph: ClosedGraph, edges: ChangedEdges, threads: int) -> int:
 
 def _add_edges(graph: ClosedGraph, edges: ChangedEdges) -> int:
     """Add edges to a closure over a ⊕ that is idempotent: D ⊕ D[:, u] ⊗ s ⊗ D[v, :] for s = w ⊗ (D[v, u] ⊗ w)*."""
-    D, semiring = graph.D.copy(), graph.semiring
-    for u, v, weight in zip(edges.tails.tolist(), edges.heads.tolist(), edges.weights[:, None, None], strict=True):
-        loop = closure(np.asarray(semiring.mul(D[v : v + 1, u : u + 1], weight)), semiring)
-        column = semiring.mul(D[:, u : u + 1], np.asarray(semiring.mul(weight, loop)))
-        D = np.asarray(semiring.add(D, semiring.mul(column, D[v : v + 1])), D.dtype)
-    count = int(np.count_nonzero(graph.D != D))
+    D, semiring, xp = graph.D.copy(), graph.semiring, array_namespace(graph.D)
+    weights = xp.asarray(edges.weights)
+    for number, (u, v) in enumerate(zip(edges.tails.tolist(), edges.heads.tolist(), strict=True)):
+        weight = weights[number : number + 1, None]
+        loop = closure(xp.asarray(semiring.mul(D[v : v + 1, u : u + 1], weight)), semiring)
+        column = semiring.mul(D[:, u : u + 1], xp.asarray(semiring.mul(weight, loop)))
+        D = xp.asarray(semiring.add(D, semiring.mul(column, D[v : v + 1])), D.dtype)
+    count = int((graph.D != D).sum())
     graph.is_writing = True
-    graph.A[edges.tails, edges.heads] = edges.weights
+    _write(graph.A, edges)
     graph.D[...] = D
     graph.is_writing, graph.adjacency = False, None
     return count
@@ -358,9 +401,10 @@ def _may_gain(graph: ClosedGraph, better: ChangedEdges) -> bool:
         return False
     if k > _MOST_CYCLE_EDGES:
         return True
-    links = np.asarray(semiring.mul(better.weights[:, None], D[better.heads[:, None], better.tails]), D.dtype)
+    returns = _read(D, better.heads[:, None], better.tails)
+    links = np.asarray(semiring.mul(better.weights[:, None], returns), D.dtype)
     zero, one = semiring.zero_for(D.dtype), semiring.one_for(D.dtype)
-    links[D[better.heads[:, None], better.tails] == zero] = zero
+    links[returns == zero] = zero
     if bool((semiring.add(links, one) == one).all()):
         return False
     try:
@@ -378,9 +422,9 @@ def _has_room(graph: ClosedGraph, edges: ChangedEdges) -> bool:
         return D.dtype.kind not in "iu" or semiring.absorptive
     zero = semiring.zero_for(D.dtype)
 
-    def largest(values: Array) -> int:
-        is_edge = values != zero
-        return max(abs(int(end(values, initial=0, where=is_edge))) for end in (np.max, np.min))
+    def largest(values: Any) -> int:
+        kept = array_namespace(values).where(values != zero, values, 0)
+        return max(abs(int(kept.max())), abs(int(kept.min())))
 
     heaviest = max(largest(graph.A), largest(edges.weights))
     return len(D) * heaviest < np.iinfo(D.dtype).max // 4
@@ -394,31 +438,52 @@ def _tolerance(graph: ClosedGraph, plan: KernelPlan) -> tuple[float, float]:
     share = 2 * len(D) * float(np.finfo(D.dtype).eps)
     if graph.semiring.absorptive and graph.semiring.tropical is None:
         return share, 0.0
-    finite = np.isfinite(D)
-    return share, share * float(np.abs(D).max(initial=0, where=finite))
+    xp = array_namespace(D)
+    return share, share * float(xp.abs(xp.where(xp.isfinite(D), D, 0)).max())
 
 
-def _pair_operations(adjacency: Adjacency) -> float:
+def _repair_operations(pairs: int, graph: ClosedGraph, adjacency: Adjacency) -> float:
+    """Predict the cost of a repair, in float64 pairs of a dense closure on the same device."""
     degree: float = adjacency.heads.size / max(1, adjacency.starts.size - 1)
-    return _REPAIR_OPERATIONS + _EDGE_OPERATIONS * degree
+    if is_device_array(graph.D):
+        return _DEVICE_CALL + pairs * (_DEVICE_REPAIR_OPERATIONS + _DEVICE_EDGE_OPERATIONS * degree)
+    return pairs * (_REPAIR_OPERATIONS + _EDGE_OPERATIONS * degree)
 
 
-def _closing_operations(n: int, adjacency: Adjacency, dtype: np.dtype[Any], plan: KernelPlan) -> float:
-    dense = dense_operations(n, dtype.itemsize)
-    return min(dense, search_operations(n, adjacency.heads.size)) if plan.semiring.tropical else dense
+def _closing_operations(graph: ClosedGraph, adjacency: Adjacency) -> float:
+    n = len(graph.D)
+    dense = dense_operations(n, graph.D.itemsize)
+    if graph.semiring.tropical and not is_device_array(graph.D):
+        return min(dense, search_operations(n, adjacency.heads.size))
+    return dense
 
 
 # ------------------------------------------------------------------------------------------------------ adjacency
 
 
-def _list_edges(A: Array, zero: Any) -> Adjacency:
+def _adjacency_without(graph: ClosedGraph, worse: ChangedEdges, zero: Any) -> Adjacency:
+    """Return the edges with the new weights of the edges that become worse."""
+    if is_device_array(graph.A):  # where a pass over the matrix takes less time than a change of the lists
+        A = graph.A.copy()
+        _write(A, worse)
+        return _list_edges(A, zero)
+    return _replace_weights(graph.adjacency or _list_edges(graph.A, zero), worse, zero)
+
+
+def _list_edges(A: Any, zero: Any) -> Adjacency:
     """Return the edges of a matrix between different vertices."""
-    is_edge = np.not_equal(A, zero)
-    np.fill_diagonal(is_edge, False)
-    tails, heads = np.nonzero(is_edge)
+    xp = array_namespace(A)
+    is_edge = xp.not_equal(A, zero)
+    xp.fill_diagonal(is_edge, False)
+    tails, heads = xp.nonzero(is_edge)
     weights, heads = A[tails, heads], heads.astype(np.int32)
-    starts = np.searchsorted(tails, np.arange(len(A) + 1)).astype(np.int64)
-    first, tails, order = elimination_trees.transpose_rows(starts, heads)
+    vertices = xp.arange(len(A) + 1)
+    starts = xp.searchsorted(tails, vertices).astype(np.int64)
+    if is_device_array(A):
+        order = xp.argsort(heads, kind="stable")
+        first, tails = xp.searchsorted(heads[order], vertices).astype(np.int64), tails[order].astype(np.int32)
+    else:
+        first, tails, order = elimination_trees.transpose_rows(starts, heads)
     return Adjacency(starts, heads, weights, first, tails, weights[order])
 
 

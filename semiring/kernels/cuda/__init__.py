@@ -10,7 +10,7 @@ prepares one product, and `product_routes` implements the contract. `classical` 
 
 `entries` scans and converts entries. `closing` closes blocks and matrices, in CUDA C++. `streams` runs concurrent work
 and records closures. `predecessor_kernels` finds paths, and `graph_kernels` analyses structures. `centrality_kernels`
-adds up dependencies over shortest paths.
+adds up dependencies over shortest paths, and `update_kernels` changes closures.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import plus_times
 from semiring.errors import MissingExtraError
 from semiring.kernels.contract import (
+    Adjacency,
     Capabilities,
     CentralityKernels,
     ClosureKernels,
@@ -39,6 +40,7 @@ from semiring.kernels.contract import (
     SparseKernels,
     StreamKernels,
     Streams,
+    UpdateKernels,
 )
 from semiring.kernels.engine import split_range
 from semiring.kernels.spans import record_kernels
@@ -58,13 +60,14 @@ class CudaBackend(
     PathKernels,
     SparseKernels,
     CentralityKernels,
+    UpdateKernels,
 ):
     """The `semiring.kernels.contract.Backend` for CuPy arrays, which documents the operations.
 
     Every call only enqueues work on CuPy's current stream, without synchronization or transfers through the host. The
-    exceptions are `find_predecessors`, `find_tree`, centrality and the products of sparse matrices, which wait. The
-    first call for an operation, dtype and layout compiles for 1 to 3 s, or loads the code that an earlier process
-    compiled.
+    exceptions are `find_predecessors`, `find_tree`, centrality, updates and the products of sparse matrices, which
+    wait. The first call for an operation, dtype and layout compiles for 1 to 3 s, or loads the code that an earlier
+    process compiled.
 
     Raises `MissingExtraError` where CuPy or nvidia-cutlass-dsl is not installed.
     """
@@ -210,6 +213,42 @@ class CudaBackend(
         from semiring.kernels.cuda import centrality_kernels
 
         centrality_kernels.find_distances(plan, graph, sources, out)
+
+    def improve(self, plan: KernelPlan, D: Any, P: Any, tails: Any, heads: Any, weights: Any, touched: Any) -> int:
+        from semiring.kernels.cuda import update_kernels
+
+        return update_kernels.improve(plan, D, P, tails, heads, weights, touched)
+
+    def count_users(
+        self,
+        plan: KernelPlan,
+        D: Any,
+        P: Any,
+        adjacency: Adjacency,
+        tails: Any,
+        heads: Any,
+        weights: Any,
+        tolerance: tuple[float, float],
+    ) -> Any:
+        from semiring.kernels.cuda import update_kernels
+
+        return update_kernels.count_users(plan, D, P, adjacency, tails, heads, weights, tolerance)
+
+    def repair(
+        self,
+        plan: KernelPlan,
+        D: Any,
+        P: Any,
+        adjacency: Adjacency,
+        tails: Any,
+        heads: Any,
+        weights: Any,
+        tolerance: tuple[float, float],
+        counts: Any,
+    ) -> tuple[Any, Any, Any] | None:
+        from semiring.kernels.cuda import update_kernels
+
+        return update_kernels.repair(plan, D, P, adjacency, tails, heads, weights, tolerance, counts)
 
     def has_bit_kernels(self, plan: KernelPlan, n: int) -> bool:
         return self._relations.has_bit_kernels(plan, n)

@@ -1,0 +1,101 @@
+"""Implement `semiring.kernels.contract.UpdateKernels` on a GPU, by the kernels of updates.cu.
+
+D and P are C-contiguous, and the adjacency is on the device. The edges that change are arrays of the host. Every
+function waits for the device, to read a number of pairs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cupy
+import numpy as np
+
+from semiring.kernels.contract import NO_PREDECESSOR, Adjacency, KernelPlan
+from semiring.kernels.cuda.closing.kernel_text import arithmetic_of
+from semiring.kernels.cuda.closing.modules import compile_kernel, multiprocessors
+
+_DEFINES = (f"NONE ({NO_PREDECESSOR})",)
+_BLOCKS = 16  # of a multiprocessor, which mark vertices at the same time
+
+
+def _launch(
+    plan: KernelPlan, name: str, blocks: int, threads: int, shared_bytes: int, arguments: tuple[Any, ...]
+) -> None:
+    """Enqueue a kernel. None is a null array."""
+    kernel = compile_kernel("updates.cu", name, arithmetic_of(plan), _DEFINES, shared_bytes)
+    kernel((blocks,), (threads,), [np.uint64(0) if x is None else x for x in arguments], shared_mem=shared_bytes)
+
+
+def _matrices(D: Any, P: Any) -> tuple[Any, ...]:
+    return D, P if P.size else None, np.int32(len(D))
+
+
+def _edges(tails: Any, heads: Any, weights: Any) -> tuple[Any, ...]:
+    return cupy.asarray(tails.astype(np.int32)), cupy.asarray(heads.astype(np.int32)), cupy.asarray(weights)
+
+
+def improve(plan: KernelPlan, D: Any, P: Any, tails: Any, heads: Any, weights: Any, touched: Any) -> int:
+    """Compute `UpdateKernels.improve` of the contract."""
+    n, count, edges = len(D), cupy.zeros(1, np.uint64), _edges(tails, heads, weights)
+    for edge in range(tails.size):
+        arguments = *_matrices(D, P), *edges, np.int32(edge), touched if touched.size else None, count
+        _launch(plan, "improve", n, 256, n if P.size else 0, arguments)
+    return int(count[0])
+
+
+def _marking(
+    D: Any, P: Any, adjacency: Adjacency, tails: Any, heads: Any, weights: Any, tolerance: tuple[float, float]
+) -> tuple[Any, ...]:
+    """Return the parameters of the kernels that mark vertices."""
+    edges = np.int32(tails.size), *_edges(tails, heads, weights), *map(np.float64, tolerance)
+    return *_matrices(D, P), adjacency.starts, adjacency.heads, adjacency.weights, *edges
+
+
+def _words(n: int) -> int:
+    """Return the bytes of a bit for each vertex."""
+    return 4 * -(-n // 32)
+
+
+def count_users(
+    plan: KernelPlan,
+    D: Any,
+    P: Any,
+    adjacency: Adjacency,
+    tails: Any,
+    heads: Any,
+    weights: Any,
+    tolerance: tuple[float, float],
+) -> Any:
+    """Compute `UpdateKernels.count_users` of the contract."""
+    n = len(D)
+    blocks, counts = min(n, _BLOCKS * multiprocessors()), cupy.empty(n, np.int64)
+    marking = _marking(D, P, adjacency, tails, heads, weights, tolerance)
+    _launch(plan, "count_users", blocks, 128, _words(n), (*marking, cupy.empty((blocks, n), np.int32), counts))
+    return counts
+
+
+def repair(
+    plan: KernelPlan,
+    D: Any,
+    P: Any,
+    adjacency: Adjacency,
+    tails: Any,
+    heads: Any,
+    weights: Any,
+    tolerance: tuple[float, float],
+    counts: Any,
+) -> tuple[Any, Any, Any]:
+    """Compute `UpdateKernels.repair` of the contract. Passes end, because no cycle gains."""
+    n, offsets = len(D), cupy.zeros(len(D) + 1, np.int64)
+    offsets[1:] = cupy.cumsum(counts)
+    total = int(offsets[n])
+    rows, columns, tails_of_offers = (cupy.empty(total, np.int32) for _ in range(3))
+    values, offers = cupy.empty(total, D.dtype), cupy.empty(total, D.dtype)
+    if total:
+        marking = _marking(D, P, adjacency, tails, heads, weights, tolerance)
+        edges_in = adjacency.first, adjacency.tails, adjacency.weights_in
+        results = offsets, rows, columns, values, offers, tails_of_offers
+        _launch(plan, "repair", n, 128, _words(n), (*marking, *edges_in, *results))
+    has_changed = D[rows, columns] != values
+    return rows[has_changed], columns[has_changed], values[has_changed]
