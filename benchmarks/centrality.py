@@ -19,7 +19,7 @@ import semiring as sr
 from benchmarks.common import Table, format_seconds, ours, run, theirs
 from benchmarks.packages import has
 
-__all__ = ["main"]
+__all__ = ["main", "networkit_graph", "random_edges"]
 
 
 def random_edges(n: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -33,7 +33,7 @@ def random_edges(n: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return cells // n, cells % n, rng.random(m) + 0.01
 
 
-def _networkit(n: int, edges: tuple[np.ndarray, ...]) -> Any:
+def networkit_graph(n: int, edges: tuple[np.ndarray, ...]) -> Any:
     """Return the graph of NetworKit, with the threads of this library, or None without the package."""
     if not has("networkit"):
         return None
@@ -66,7 +66,7 @@ def betweenness(options: argparse.Namespace) -> Table:
         A = csr_array((np.concatenate([weights, weights]), ends), shape=(n, n))
         graph = igraph.Graph(n, list(zip(tails.tolist(), heads.tolist(), strict=True)))
         named = None if title == "hops" else weights.tolist()
-        kit = _networkit(n, (tails, heads, weights))
+        kit = networkit_graph(n, (tails, heads, weights))
         kit_seconds = float("nan")
         seconds = ours(f"betweenness, {title}", lambda: sr.centrality.betweenness(A, check=False))  # noqa: B023
         if kit is not None:
@@ -89,7 +89,7 @@ def sources(options: argparse.Namespace) -> Table:
     A = csr_array((np.concatenate([weights, weights]), ends), shape=(n, n))
     some = np.random.default_rng(0).choice(n, count, replace=False)
     seconds = ours("some sources", lambda: sr.centrality.betweenness(A, sources=some, check=False))
-    kit, kit_seconds = _networkit(n, (tails, heads, weights)), float("nan")
+    kit, kit_seconds = networkit_graph(n, (tails, heads, weights)), float("nan")
     if kit is not None:
         import networkit
 

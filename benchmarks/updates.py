@@ -19,10 +19,10 @@ import semiring as sr
 from benchmarks.common import Table, format_seconds, ours, run
 from benchmarks.packages import has
 
-__all__ = ["main"]
+__all__ = ["better_edges", "main", "time_each"]
 
 
-def _times(calls: Sequence[Callable[[], Any]]) -> np.ndarray:
+def time_each(calls: Sequence[Callable[[], Any]]) -> np.ndarray:
     """Return the seconds of each call, each made once, because it changes the graph."""
     seconds = []
     for call in calls:
@@ -32,7 +32,7 @@ def _times(calls: Sequence[Callable[[], Any]]) -> np.ndarray:
     return np.array(seconds)
 
 
-def _better_edges(paths: Any, count: int) -> list[tuple[int, int, float]]:
+def better_edges(paths: Any, count: int) -> list[tuple[int, int, float]]:
     """Return new edges between random vertices, each of half of their distance."""
     rng, n = np.random.default_rng(1), len(paths)
     ends = rng.integers(0, n, (count, 2)).tolist()
@@ -59,7 +59,7 @@ def _by_networkit(A: np.ndarray, edges: Sequence[tuple[int, int, float]]) -> np.
         kind = kinds.EDGE_ADDITION if is_new else kinds.EDGE_WEIGHT_UPDATE
         return lambda: paths.update(event(kind, u, v, weight))
 
-    return np.concatenate([_times([insert(*edge)]) for edge in edges])
+    return np.concatenate([time_each([insert(*edge)]) for edge in edges])
 
 
 def _shares(A: np.ndarray) -> Any:
@@ -84,7 +84,7 @@ def changes(options: argparse.Namespace) -> Table:
     for weight in (0.5, np.inf, 0.1):  # compiles
         small.update([0, 2], [1, 0], [weight, weight])
         small.update(0, 1, 2 * weight)
-    edges = _better_edges(paths, options.changes)
+    edges = better_edges(paths, options.changes)
     rows: list[list[Any]] = []
 
     def row(title: str, seconds: np.ndarray, peer: np.ndarray | None) -> None:
@@ -95,20 +95,20 @@ def changes(options: argparse.Namespace) -> Table:
         )
 
     peer = _by_networkit(A, edges)
-    row("one better edge", _times([lambda edge=edge: paths.update(*edge) for edge in edges]), peer)
+    row("one better edge", time_each([lambda edge=edge: paths.update(*edge) for edge in edges]), peer)
     share = _shares(A)
     removed = np.argsort(np.abs(share.data - 0.01))[: options.changes]  # carry about 1 % of the pairs
     ends = np.stack(share.coords)[:, removed].T.tolist()
     seconds = []
     for tail, head in ends:
-        seconds.append(_times([lambda tail=tail, head=head: paths.update(tail, head, np.inf)]))
+        seconds.append(time_each([lambda tail=tail, head=head: paths.update(tail, head, np.inf)]))
         paths.update(tail, head, A[tail, head])
     row("one removed edge", np.concatenate(seconds), None)
     some = rng.choice(n * n, 50, replace=False)
     old = rng.choice(cells, 50, replace=False)
     both, first = np.unique(np.concatenate([some, old]), return_index=True)
     weights = np.concatenate([rng.random(50), np.full(50, np.inf)])[first]
-    row("100 mixed changes", _times([lambda: paths.update(both // n, both % n, weights)]), None)
+    row("100 mixed changes", time_each([lambda: paths.update(both // n, both % n, weights)]), None)
     names = ["change", "median", "greatest", "DynAPSP, median", "median / shortest_paths"]
     title = f"Changes of {n:,} vertices and {m:,} edges; shortest_paths takes {format_seconds(closing)}"
     return Table(title, names, rows)

@@ -17,6 +17,7 @@ SMALL = {
     "benchmarks.gpu.bits": (
         "--sizes 512 --panels 512 --wide 1024 --large 1024 --vertices 2048 --million 4096 --counted 0.2"
     ),
+    "benchmarks.gpu.centrality": "--graph 200 800 --sources 20 --changed 100 300 --changes 3",
     "benchmarks.gpu.closure": "--sizes 640 --energy 512 --counted 0.2",
     "benchmarks.gpu.compat": "--vertices 64 200",
     "benchmarks.gpu.gemm": "--divide 16",
@@ -49,6 +50,7 @@ SEVERAL = {("benchmarks.gpu.several", name) for name in ("bits", "paths", "stack
 
 #: The columns that some rows leave empty, with the reason.
 PARTLY = {
+    ("benchmarks.gpu.centrality", "centrality"): "NetworKit",
     ("benchmarks.gpu.closure", "edges-60"): ".",  # a method that would take too long, one size, and kernel 1b
     ("benchmarks.gpu.closure", "edges-6"): ".",
     ("benchmarks.gpu.closure", "edges-600"): ".",
