@@ -9,7 +9,6 @@ import scipy.sparse as sp
 
 import semiring as sr
 from semiring import centrality
-from semiring.kernels.cuda import centrality_kernels
 
 pytestmark = [
     pytest.mark.gpu,
@@ -37,7 +36,7 @@ def values_of(found):
 @pytest.mark.parametrize("kind", WEIGHTS)
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (2, 3), (33, 70), (300, 900), (700, 40_000)])
 def test_values_are_those_of_the_cpu(kind, n, m, rng, monkeypatch):
-    monkeypatch.setattr(centrality_kernels, "_BATCH", 40 * n)  # several batches
+    monkeypatch.setattr("semiring.kernels.cuda.centrality_kernels._BATCH", 40 * n)  # several batches
     A = random_graph(rng, n, m, kind)
     some = rng.permutation(n)[: n // 2 + 1]
     for gain in (0, 1 << 30):  # without and with a closure first
