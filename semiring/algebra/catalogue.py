@@ -155,18 +155,20 @@ def is_proved(semiring: Semiring) -> bool:
     return semiring in _PROVED_SEMIRINGS or semiring == path_counts("path_counts")
 
 
+def _texts_of(semiring: Semiring) -> tuple[str, str]:
+    return semiring.add.expression.text, semiring.mul.expression.text
+
+
 @lru_cache(maxsize=64)
 def adds_exponentials(semiring: Semiring) -> bool:
     """Return whether ⊕ and ⊗ are those of `log_plus`, for any name and star."""
-    texts = [[half.expression.text for half in (each.add, each.mul)] for each in (semiring, log_plus)]
-    return texts[0] == texts[1]
+    return _texts_of(semiring) == _texts_of(log_plus)
 
 
 @lru_cache(maxsize=64)
 def adds_products(semiring: Semiring) -> bool:
     """Return whether ⊕ and ⊗ are those of `plus_times`, for any name and star."""
-    texts = [[half.expression.text for half in (each.add, each.mul)] for each in (semiring, plus_times)]
-    return texts[0] == texts[1]
+    return _texts_of(semiring) == _texts_of(plus_times)
 
 
 def check_sum_laws(semiring: Semiring) -> None:
