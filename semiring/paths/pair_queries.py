@@ -161,7 +161,7 @@ class PairQueries:
         return ([self.name(vertex) for vertex in vertices] for vertices in found)
 
     def tight_edges(self, source: Any = None, target: Any = None, *, rtol: float | None = None) -> Any:
-        """Return the graph of best paths: the edges that lie on one.
+        """Return the graph of best walks: the edges that lie on one.
 
         Parameters
         ----------

@@ -150,8 +150,8 @@ class PathGraph:
         check_rtol(rtol)
         return self.default_rtol() if rtol is None else float(rtol)
 
-    def select(self, is_selected: Callable[[Array, Array, Array], Any]) -> SparseEntries:
-        """Return the edges without loops for which ``is_selected(tails, heads, weights)`` is true.
+    def select(self, is_selected: Callable[[Array, Array, Array], Any], *, has_loops: bool = False) -> SparseEntries:
+        """Return the edges for which ``is_selected(tails, heads, weights)`` is true, loops only if ``has_loops``.
 
         Of a matrix it receives tails (r, 1), heads (n,) and weights (r, n), and else m numbers each.
         """
@@ -159,22 +159,24 @@ class PathGraph:
             if isinstance(self.weights, SparseEntries):
                 pattern = self.weights.pattern
                 ends = pattern.rows, pattern.indices
-                return keep_edges(self.weights, (ends[0] != ends[1]) & is_selected(*ends, self.weights.values))
+                is_allowed = has_loops | (ends[0] != ends[1])
+                return keep_edges(self.weights, is_allowed & is_selected(*ends, self.weights.values))
             n = len(self.weights)
             places = [np.empty(0, np.int64)]
             for rows in pieces(self.weights, _ENTRIES):
                 block, tails = self.weights[rows], np.arange(rows.start, rows.stop)
                 mask = (block != self.zero) & is_selected(tails[:, np.newaxis], np.arange(n), block)
-                mask[tails - rows.start, tails] = False
+                if not has_loops:
+                    mask[tails - rows.start, tails] = False
                 places.append(np.flatnonzero(mask) + n * rows.start)
         tails, heads = np.divmod(np.concatenate(places), max(1, n))
         return make_edges(n, tails, heads, self.weights[tails, heads])
 
     def between(self, source: int, target: int) -> SparseEntries:
-        """Return the edges on walks from a source to a target."""
+        """Return the edges on walks from a source to a target, loops too."""
         after = self.distances_from(np.array([source]))[0] != self.zero
         before = self.distances_to(target) != self.zero
-        return self.select(lambda tails, heads, _: after[tails] & before[heads])
+        return self.select(lambda tails, heads, _: after[tails] & before[heads], has_loops=True)
 
     def direct_edges(self, D: Array, rtol: float) -> SparseEntries:
         """Return the edges that are themselves best paths, for distances D (n, n).

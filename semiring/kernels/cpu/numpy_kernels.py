@@ -406,7 +406,7 @@ def count_vertices(predecessors: Array, sources: Array, counts: Array) -> None:
         links = _link(rows, roots)
         edges = (links % (n + 2) != np.arange(n + 2)).astype(np.int32).ravel()
         links, length = links.ravel(), 1
-        while length < n:  # the links of a circle lead to no end
+        while length < n:  # the links of a cycle lead to no end
             further = links[links]
             if np.array_equal(further, links):
                 break
@@ -449,7 +449,7 @@ def fold_paths(plan: KernelPlan, predecessors: Array, sources: Array, W: Array, 
             own[:, :n] = W[np.where((rows >= 0) & (rows < n), rows, 0), vertices]
             np.put_along_axis(own, roots, W.dtype.type(plan.one), 1)
             values, going, length = own.astype(dtype), np.arange(len(links)), 1
-            while going.size and length < 3 * n:  # the links of a circle lead to no end
+            while going.size and length < 3 * n:  # the links of a cycle lead to no end
                 first = links[going]
                 second = links.ravel()[first]
                 x = values.ravel()
