@@ -60,6 +60,8 @@ _SPARSENESS = 1 << 12  # in a wider matrix, columns for each pair from which on 
 _MAX_BITMAP = 1 << 33  # columns: wider matrices have no bitmap
 _UNEVEN = 4  # how many times as long the longest row of B may be as the mean if its length bounds the work of a task
 _AHEAD = 6  # entries of A by which rows of B are prefetched: 5.7 ms instead of 12 (n = 100,000, 8 a row, EPYC 9005)
+_AHEAD_OF_ROWS = 8  # entries of A by which rows of a dense B are prefetched
+_FETCHED, _LINE = 2048, 64  # bytes of a dense row that are prefetched, and of a cache line
 _SCREENED = 64  # entries of a row of B that is screened: 0.24 s instead of 0.41 (triangles of an R-MAT, scale 17)
 _BLOCK = 1024  # entries that are screened at a time
 _LIST = 8  # entries of the longest row of a pattern that is compared: see `match_eight`
@@ -521,19 +523,50 @@ def _sparse_by_vector(sr, zero, A, x, y, first, last):
         y[i] = total
 
 
+@_inlined
+def _prefetch_factor(flat, columns, p, n, fetched, line):
+    """Start to load the row of a dense B of n columns that belongs to an entry of A some entries after entry p.
+
+    ``fetched`` of its elements are loaded, ``line`` of which lie in a cache line.
+    """
+    k = np.int64(columns[min(p + np.uint64(_AHEAD_OF_ROWS), np.uint64(columns.size - 1))])
+    for j in range(0, fetched, line):
+        prefetch_element(flat, k * n + j)
+
+
 @kernel
 def _sparse_by_dense(sr, zero, A, B, C, witness, of_entries, first, last):
-    """Compute the rows first … last - 1 of A ⊗ B for a dense B."""
+    """Compute the rows first … last - 1 of A ⊗ B for a dense B.
+
+    Four entries of A at a time, a row of C is loaded and stored once for them: 5.4 ms instead of 9.3 (n = 20,000, 32 a
+    row, 64 columns, EPYC 9005), half of it by the prefetch.
+    """
     starts, columns, a_values = A
-    n = C.shape[1]
-    for i in range(first, last):
+    n, flat, line = C.shape[1], B.reshape(-1), max(1, _LINE // B.itemsize)
+    fetched = min(n, _FETCHED // B.itemsize)
+    one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
+    for i in range(np.uint64(first), np.uint64(last)):
         c, witness_row = C[i], None if witness is None else witness[i]
         c[:] = zero
-        for p in range(starts[i], starts[i + 1]):
-            k, a = columns[p], a_values[p]
-            b, note = B[k], p if of_entries else np.int64(k)
+        p, end = np.uint64(starts[i]), np.uint64(starts[i + one])
+        if witness is None:
+            while p + three < end:
+                for number in range(4):
+                    _prefetch_factor(flat, columns, p + np.uint64(number), n, fetched, line)
+                w, x, y, z = a_values[p], a_values[p + one], a_values[p + two], a_values[p + three]
+                b, d = B[np.uint64(columns[p])], B[np.uint64(columns[p + one])]
+                e, f = B[np.uint64(columns[p + two])], B[np.uint64(columns[p + three])]
+                for j in range(n):
+                    total = accumulate(sr, accumulate(sr, c[j], w, b[j]), x, d[j])
+                    c[j] = accumulate(sr, accumulate(sr, total, y, e[j]), z, f[j])
+                p += three + one
+        while p < end:
+            _prefetch_factor(flat, columns, p, n, fetched, line)
+            k, a = np.uint64(columns[p]), a_values[p]
+            b, note = B[k], np.int64(p) if of_entries else np.int64(k)
             for j in range(n):
                 _add_term(sr, c, None, witness_row, j, a, b[j], note)
+            p += one
 
 
 @kernel
