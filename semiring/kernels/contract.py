@@ -852,6 +852,38 @@ class UpdateKernels(Protocol):
         ...
 
 
+class SpurSearches(Protocol):
+    """Searches for the best simple path to one target that begins with a prefix, and leaves it by some edges only."""
+
+    def search(self, prefix: Any, banned: Any, bound: float) -> tuple[Any, float]:
+        """Return the lexicographically first best path, int32, and its value; an empty path and 0̄ if there is none.
+
+        ``banned`` are the vertices that may not follow the prefix. No such path is better than ``bound``.
+        """
+        ...
+
+    def bound(self, path: Any, first: int, banned: Any) -> Any:
+        """Return, for c from ``first`` on, a bound (len(path),) of the paths that leave the path at path[c].
+
+        For c = ``first`` the vertices ``banned`` do not follow path[c] either.
+        """
+        ...
+
+
+class RankedPathKernels(Protocol):
+    """Searches for the next best paths between two vertices, in a semiring whose ⊕ is an order that ⊗ keeps."""
+
+    def open_spur_searches(
+        self, plan: KernelPlan, rows: tuple[Any, Any, Any], h: Any, target: int, margin: tuple[float, float]
+    ) -> SpurSearches:
+        """Return the searches in a graph: starts, heads and weights (float64) of its rows.
+
+        ``h`` (n,) are the values of best paths to the target, 0̄ where there is none. With ``margin`` (a, b) their
+        rounding never makes a · h - b worse than an exact value. (1, 0): all values are exact.
+        """
+        ...
+
+
 @dataclass(frozen=True)
 class Capabilities:
     """The groups of operations that a backend provides beyond the contract; None: the backend lacks the group.
@@ -859,7 +891,7 @@ class Capabilities:
     A backend derives from the protocol of each group that it provides, and `from_backend` returns the groups. An
     operation that the docstring of its group names as optional has a default there. `provides` returns whether a
     backend overrides this default. `semiring.kernels.reference` provides ``paths``, ``sequences``, ``sparse``,
-    ``centrality`` and ``updates``.
+    ``centrality``, ``updates`` and ``ranked``.
     """
 
     products: ProductKernels | None = None
@@ -872,6 +904,7 @@ class Capabilities:
     sparse: SparseKernels | None = None
     centrality: CentralityKernels | None = None
     updates: UpdateKernels | None = None
+    ranked: RankedPathKernels | None = None
 
     @classmethod
     def from_backend(cls, backend: Any) -> Capabilities:
@@ -895,6 +928,7 @@ GROUPS: dict[str, type] = {
     "sparse": SparseKernels,
     "centrality": CentralityKernels,
     "updates": UpdateKernels,
+    "ranked": RankedPathKernels,
 }
 
 #: The default of each operation beyond `Backend`, by its name.

@@ -25,8 +25,10 @@ from semiring.kernels.contract import (
     CompressedRows,
     KernelPlan,
     PathKernels,
+    RankedPathKernels,
     SequenceKernels,
     SparseKernels,
+    SpurSearches,
     Steps,
     UpdateKernels,
     dependency_block,
@@ -84,7 +86,9 @@ def follow_witnesses(W: Array, is_reached: Array, lengths: Array | None) -> None
 
 
 @record_kernels
-class ReferenceBackend(PathKernels, SequenceKernels, SparseKernels, CentralityKernels, UpdateKernels):
+class ReferenceBackend(
+    PathKernels, SequenceKernels, SparseKernels, CentralityKernels, UpdateKernels, RankedPathKernels
+):
     """The kernel contract in NumPy. Packed bits are unpacked for a computation and packed again."""
 
     name = "reference"
@@ -298,6 +302,12 @@ class ReferenceBackend(PathKernels, SequenceKernels, SparseKernels, CentralityKe
             vertex_sums += sums[0]
             edge_sums += sums[1]
 
+    def open_spur_searches(
+        self, plan: KernelPlan, rows: tuple[Array, Array, Array], h: Array, target: int, margin: tuple[float, float]
+    ) -> SpurSearches:
+        """Return searches that relax all edges, and then follow the edges that attain the best value."""
+        return _SpurSearches(plan, rows, h, target)
+
     def improve(
         self, plan: KernelPlan, D: Array, P: Array, tails: Array, heads: Array, weights: Array, touched: Array
     ) -> int:
@@ -470,3 +480,67 @@ def _operands(C: Array, A: Array, B: Array, columns: int | None = None) -> tuple
     """
     n = 32 * C.shape[1] if columns is None else columns
     return unpack_bits(C, n), unpack_bits(A, B.shape[0]), unpack_bits(B, n)
+
+
+class _SpurSearches:
+    """Compute `SpurSearches` of the contract; ``to_target`` holds where no path leads on."""
+
+    def __init__(self, plan: KernelPlan, rows: tuple[Array, Array, Array], to_target: Array, target: int) -> None:
+        starts, self._heads, self._weights = rows
+        self._plan, self._target, self._h = plan, target, to_target
+        self._rows = [slice(starts[v], starts[v + 1]) for v in range(to_target.size)]
+
+    def _edges(self, vertex: int, avoided: set[int]) -> list[tuple[int, float]]:
+        """Return the heads and weights of the edges of a vertex to open vertices that are not avoided."""
+        own = self._rows[vertex]
+        edges = zip(self._heads[own].tolist(), self._weights[own].tolist(), strict=True)
+        return [(u, w) for u, w in edges if u not in avoided and self._h[u] != self._plan.zero]
+
+    def _times(self, x: float, y: float) -> float:
+        return float(self._plan.semiring.mul(x, y))
+
+    def _is_better(self, x: float, y: float) -> bool:
+        return x != y and float(self._plan.semiring.add(x, y)) == x
+
+    def search(self, prefix: Array, banned: Array, bound: float) -> tuple[Array, float]:
+        path, avoided, value = prefix.tolist(), set(prefix.tolist()), float(self._plan.one)
+        for u, v in pairwise(path):
+            value = self._times(value, dict(self._edges(u, set()))[v])
+        best = self._best_value(path[-1], value, avoided, set(banned.tolist()))
+        if best == self._plan.zero:
+            return np.empty(0, np.int32), best
+        while path[-1] != self._target:  # to the first vertex from which the best value can still be attained
+            closed = avoided | (set(banned.tolist()) if len(path) == prefix.size else set())
+            for u, weight in self._edges(path[-1], closed):
+                further = self._times(value, weight)
+                if self._best_value(u, further, avoided | {u}, set()) == best:
+                    path.append(u)
+                    avoided.add(u)
+                    value = further
+                    break
+        return np.array(path, np.int32), best
+
+    def _best_value(self, vertex: int, value: float, avoided: set[int], banned: set[int]) -> float:
+        """Return the value of the best walk to the target that continues a path and avoids its vertices."""
+        if vertex == self._target:
+            return value
+        reached, waiting = {vertex: value}, [vertex]
+        while waiting:
+            v = waiting.pop()
+            for u, weight in self._edges(v, avoided | banned if v == vertex else avoided):
+                further = self._times(reached[v], weight)
+                if u not in reached or self._is_better(further, reached[u]):
+                    reached[u] = further
+                    waiting += [] if u == self._target else [u]
+        return reached.get(self._target, float(self._plan.zero))
+
+    def bound(self, path: Array, first: int, banned: Array) -> Array:
+        bounds, value = np.full(path.size, self._plan.zero, np.float64), float(self._plan.one)
+        for c, (v, following) in enumerate(pairwise(path.tolist())):
+            avoided = {*path[: c + 1].tolist(), following, *(banned.tolist() if c == first else [])}
+            for u, weight in self._edges(v, avoided):
+                offer = self._times(self._times(value, weight), float(self._h[u]))
+                if self._is_better(offer, bounds[c]):
+                    bounds[c] = offer
+            value = self._times(value, dict(self._edges(v, set()))[following])
+        return bounds

@@ -250,7 +250,7 @@ class PairQueries:
 
     def _in_order(self, method: str, source: Any, target: Any) -> PathsInOrder:
         """Return the paths between two vertices in order."""
-        from semiring.paths.path_order import PathsInOrder, search_in_order
+        from semiring.paths.path_order import paths_in_order, search_in_order
 
         i, j = self._select_pair(method, source, target)
         self._require_bounded(i, j)
@@ -259,7 +259,7 @@ class PairQueries:
             edges = graph.between(i, j)
             if graph.dtype.kind == "f" and graph.dtype.itemsize < 8:
                 return search_in_order(self.semiring, edges, i, j)
-            return PathsInOrder(self.semiring, edges, i, j, graph.distances_to(j))
+            return paths_in_order(self.semiring, edges, i, j, graph.distances_to(j))
 
         return self._ask_graph(i, j, order)
 

@@ -26,8 +26,9 @@ its result.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
-from itertools import islice, pairwise
+from itertools import count, islice, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,13 +36,14 @@ from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import max_min, max_times, min_max, min_times
-from semiring.algebra.expressions.tree import float_limits, is_floating
+from semiring.algebra.expressions.tree import is_floating
 from semiring.arrays.parts import to_host_array
 from semiring.errors import AlgebraError, IntegerOverflowError
+from semiring.kernels import backend_for
 from semiring.kernels.engine import make_plan
 from semiring.sparse.edge_inputs import SparseEntries
 
-__all__ = ["PathsInOrder", "RankedPath", "require_order", "search_in_order"]
+__all__ = ["PathsInOrder", "RankedPath", "paths_in_order", "require_order", "search_in_order"]
 
 Array = NDArray[Any]
 
@@ -74,48 +76,70 @@ def search_in_order(semiring: Semiring, edges: SparseEntries, source: int, targe
     pattern = edges.pattern
     graph = csr_array((edges.values.astype(np.float64), pattern.indices, pattern.starts), shape=(pattern.n,) * 2)
     to_target = best_paths(graph, semiring, targets=[target], check=False, predecessors=False).matrix
-    return PathsInOrder(semiring, edges, source, target, to_host_array(to_target).reshape(-1))
+    return paths_in_order(semiring, edges, source, target, to_host_array(to_target).reshape(-1))
 
 
-class PathsInOrder:
-    """The paths from a source to a target over edges between them, by the distances ``to_target`` (n,) of vertices."""
+def paths_in_order(
+    semiring: Semiring, edges: SparseEntries, source: int, target: int, to_target: Array
+) -> PathsInOrder:
+    """Return the paths between two vertices over edges between them, by the distances ``to_target`` (n,) of vertices.
 
-    def __init__(self, semiring: Semiring, edges: SparseEntries, source: int, target: int, to_target: Array) -> None:
-        require_order(semiring)
-        self.semiring, self.dtype, self.source, self.target = semiring, edges.values.dtype, source, target
-        self.zero = float(semiring.zero_for(np.dtype(np.float64)))
-        self.one = float(semiring.one_for(np.dtype(np.float64)))
-        self.sign = 1 if self.zero > self.one else -1  # of the weights in an order in which less is better
-        if semiring in (max_min, min_max):
-            self.sign = 1 if semiring is min_max or semiring == min_max else -1
-        n, pattern = edges.pattern.n, edges.pattern
-        values, whole = edges.values, not is_floating(self.dtype)
-        largest = float(np.abs(values[np.isfinite(values)].astype(np.float64)).max(initial=0.0))
-        adds = semiring.tropical is not None
-        if whole and adds and largest * (n + 1) >= _EXACT:
-            raise IntegerOverflowError(
-                f"weights of up to {largest:.0f} on paths of {n:,} vertices may have sums beyond 2⁵³: pass "
-                "A.astype(float)"
-            )
-        multiplies = semiring in (max_times, min_times)
-        if whole and not adds and largest >= (_EXACT ** (1 / max(1, n - 1)) if multiplies else _EXACT):
-            raise IntegerOverflowError(
-                f"weights of up to {largest:.0f} on paths of {n:,} vertices may have values beyond 2⁵³, which are "
-                "compared as float64: pass A.astype(float)"
-            )
-        self.rows = pattern.starts, pattern.indices, values.astype(np.float64)
-        self.h = self._in_floats(to_target)
-        self.h[target] = self.one
-        exact = not (adds or semiring in (max_times, min_times)) or (
-            adds and largest * (n + 1) < _EXACT and bool((self.rows[2] == np.rint(self.rows[2])).all())
+    Raises `AlgebraError` for a semiring without an order, and `IntegerOverflowError` for integers that float64 rounds.
+    """
+    require_order(semiring)
+    n, values, dtype = edges.pattern.n, edges.values, edges.values.dtype
+    adds, multiplies = semiring.tropical is not None, semiring in (max_times, min_times)
+    largest = float(np.abs(values[np.isfinite(values)].astype(np.float64)).max(initial=0.0))
+    fits = largest * (n + 1) < _EXACT if adds else largest < (_EXACT ** (1 / max(1, n - 1)) if multiplies else _EXACT)
+    if not (fits or is_floating(dtype)):
+        raise IntegerOverflowError(
+            f"weights of up to {largest:.0f} on paths of {n:,} vertices may have values beyond 2⁵³, which are compared "
+            "as float64: pass A.astype(float)"
         )
-        finite = np.abs(self.h[np.isfinite(self.h)])
-        eps = float(float_limits(self.dtype if is_floating(self.dtype) else np.dtype(np.float64)).eps)
-        self.margin = 0.0 if exact else self.sign * 4 * eps * n * float(finite.max(initial=0.0) + largest)
+    weights, zero = values.astype(np.float64), semiring.zero_for(np.dtype(np.float64))
+    h = np.where(to_target == semiring.zero_for(to_target.dtype), zero, to_target.astype(np.float64))
+    h[target] = semiring.one_for(np.dtype(np.float64))
+    margin = 1.0, 0.0
+    rounding = 4 * float(np.finfo(np.float64).eps) * n
+    sign = 1 if zero > h[target] else -1
+    if multiplies:
+        margin = 1 - sign * rounding, 0.0
+    elif adds and not (fits and bool((weights == np.rint(weights)).all())):
+        margin = 1.0, sign * rounding * (float(np.abs(h[np.isfinite(h)]).max(initial=0.0)) + largest)
+    rows = edges.pattern.starts, edges.pattern.indices, weights
+    return PathsInOrder(semiring, dtype, source, target, rows, h, margin)
 
-    def _in_floats(self, values: Array) -> Array:
-        zero = self.semiring.zero_for(values.dtype)
-        return np.where(values == zero, self.zero, values.astype(np.float64))
+
+@dataclass(frozen=True, eq=False)
+class PathsInOrder:
+    """The paths from a source to a target in the order of their weights.
+
+    ``rows`` are the compressed rows of edges between the ends, in float64. ``to_target`` (n,) are the distances to the
+    target. With ``margin`` (a, b) rounding never makes a · d - b worse than an exact distance d.
+    """
+
+    semiring: Semiring
+    dtype: np.dtype[Any]
+    source: int
+    target: int
+    rows: tuple[Array, Array, Array]
+    to_target: Array
+    margin: tuple[float, float]
+
+    @property
+    def zero(self) -> float:
+        """The weight of no path."""
+        return float(self.semiring.zero_for(np.dtype(np.float64)))
+
+    @property
+    def one(self) -> float:
+        """The weight of a path without an edge."""
+        return float(self.semiring.one_for(np.dtype(np.float64)))
+
+    @property
+    def sign(self) -> int:
+        """The sign of weights in an order in which less is better."""
+        return 1 if self.zero > self.one else -1
 
     def _in_dtype(self, value: float) -> Any:
         return self.semiring.one_for(self.dtype) if value == self.one else self.dtype.type(value)
@@ -126,46 +150,49 @@ class PathsInOrder:
         for value, path in islice(found, count):
             yield RankedPath(self._in_dtype(value), path if names is None else [names[vertex] for vertex in path])
 
-    @property
-    def searches(self) -> Any:
-        """The searches for paths of subspaces."""
-        from semiring.kernels.cpu.spur_searches import SpurSearches
-
-        plan = make_plan(self.semiring, np.dtype(np.float64))
-        return SpurSearches(plan, self.rows, self.h, self.target, self.margin)
+    def _loosen(self, bound: Any) -> Any:
+        """Return a bound by rounded distances as a key of the queue, which is no worse than the exact bound."""
+        return self.sign * (bound * self.margin[0] - self.margin[1])
 
     def simple_paths(self) -> Iterator[tuple[float, list[int]]]:
         """Yield the values and vertices of all simple paths in order."""
         if self.source == self.target:
             yield self.one, [self.source]
             return
-        if self.h[self.source] == self.zero:
+        if self.to_target[self.source] == self.zero:
             return
-        searches, serial = self.searches, 0
-        first = np.array([self.source], np.int32)
-        # a subspace: (key, 0, serial, prefix, banned, bound); a path: (key, 1, path, vertices, banned, place, value)
-        queue: list[Any] = [(-np.inf, 0, serial, first, _NONE, float(self.h[self.source]))]
+        plan = make_plan(self.semiring, np.dtype(np.float64))
+        kernels = backend_for(None, self.semiring, plan.dtype).capabilities.ranked
+        assert kernels is not None  # the reference backend has them
+        searches = kernels.open_spur_searches(plan, self.rows, self.to_target, self.target, self.margin)
+        serials = count()
+        queue: list[Any] = []
+
+        def search(prefix: Array, banned: Array, bound: float) -> None:
+            vertices, value = searches.search(prefix, banned, bound)
+            if vertices.size:
+                entry = (self.sign * value, 1, tuple(vertices.tolist()), vertices, banned, prefix.size - 1, value)
+                heappush(queue, entry)
+
+        # a path: (key, 1, path, vertices, banned, place, value)
+        # the subspaces of a path: (key, 0, serial, bounds, order of the bounds, vertices, banned, place)
+        search(np.array([self.source], np.int32), _NONE, float(self.to_target[self.source]))
         while queue:
             item = heappop(queue)
             if item[1]:
                 _, _, path, vertices, banned, place, value = item
                 yield value, list(path)
                 bounds = searches.bound(vertices, place, banned)
-                for c in range(place, vertices.size - 1):
-                    bound = float(bounds[c])
-                    if bound == self.zero:
-                        continue
-                    serial += 1
-                    taken = vertices[c + 1 : c + 2]
-                    taken = np.append(banned, taken) if c == place else taken
-                    key = self.sign * (bound - self.margin)
-                    heappush(queue, (key, 0, serial, vertices[: c + 1], taken, bound))
-                continue
-            _, _, _, prefix, banned, bound = item
-            vertices, value = searches.search(prefix, banned, bound)
-            if vertices.size:
-                entry = (self.sign * value, 1, tuple(vertices.tolist()), vertices, banned, prefix.size - 1, value)
-                heappush(queue, entry)
+                places = np.flatnonzero(bounds[place:-1] != self.zero) + place
+                order = places[np.argsort(self.sign * bounds[places], kind="stable")].tolist()
+            else:
+                _, _, _, bounds, order, vertices, banned, place = item
+                c, *order = order
+                following = vertices[c + 1 : c + 2]
+                search(vertices[: c + 1], np.append(banned, following) if c == place else following, float(bounds[c]))
+            if order:
+                key = float(self._loosen(bounds[order[0]]))
+                heappush(queue, (key, 0, next(serials), bounds, order, vertices, banned, place))
 
     def without(self, mask: Array) -> tuple[float, list[int]]:
         """Return the value and vertices of the best path over the edges of a mask, or (0̄, []) if there is none.
@@ -173,9 +200,8 @@ class PathsInOrder:
         The distances of all edges bound it.
         """
         starts, heads, weights = self.rows
-        kept = np.append(0, np.cumsum(mask))[starts].astype(np.int64)
-        own = object.__new__(PathsInOrder)
-        own.__dict__.update(self.__dict__, rows=(kept, heads[mask], weights[mask]))
+        remaining = np.append(0, np.cumsum(mask))[starts].astype(np.int64)
+        own = replace(self, rows=(remaining, heads[mask], weights[mask]))
         return next(own.simple_paths(), (self.zero, []))
 
     def avoid(self, edge: tuple[int, int] | None, vertex: int | None) -> tuple[float, list[int]]:
@@ -198,7 +224,7 @@ class PathsInOrder:
 
     def walks(self, count: int | None = None) -> Iterator[tuple[float, list[int]]]:
         """Yield the values and vertices of walks in order, of ``count`` walks at most."""
-        if self.h[self.source] == self.zero:
+        if self.to_target[self.source] == self.zero:
             return
         starts, heads, weights = self.rows
         edges, ends = self._fewest_edges(), np.zeros(starts.size - 1, np.int64)
@@ -217,21 +243,21 @@ class PathsInOrder:
                 heappush(queue, (self.sign * value, len(path), path, False, value))
             for e in range(int(starts[v]), int(starts[v + 1])):
                 u = int(heads[e])
-                if self.h[u] != self.zero:
+                if self.to_target[u] != self.zero:
                     further = float(self.semiring.mul(value, weights[e]))
-                    bound = self.sign * float(self.semiring.mul(further, self.h[u]))
+                    bound = self.sign * float(self.semiring.mul(further, self.to_target[u]))
                     heappush(queue, (bound, len(path) + 1 + int(edges[u]), (*path, u), True, further))
 
     def _fewest_edges(self) -> Array:
         """Return the fewest edges (n,) of a best walk from each vertex to the target, 0 where rounding hides it."""
         starts, heads, weights = self.rows
         tails = np.repeat(np.arange(starts.size - 1), np.diff(starts))
-        is_open = (self.h[tails] != self.zero) & (self.h[heads] != self.zero)
+        is_open = (self.to_target[tails] != self.zero) & (self.to_target[heads] != self.zero)
         tails, heads, weights = tails[is_open], heads[is_open], weights[is_open]
         with np.errstate(all="ignore"):
-            offers = np.asarray(self.semiring.mul(weights, self.h[heads]))
-            tight = np.abs(offers - self.h[tails]) <= abs(self.margin)
-        tight |= offers == self.h[tails]
+            offers = np.asarray(self.semiring.mul(weights, self.to_target[heads]))
+            slack = abs(self.margin[1]) + abs(1 - self.margin[0]) * np.abs(offers)
+            tight = (offers == self.to_target[tails]) | (np.abs(offers - self.to_target[tails]) <= slack)
         tails, heads = tails[tight], heads[tight]
         fewest, frontier, level = np.full(starts.size - 1, -1), np.array([self.target]), 0
         while frontier.size:

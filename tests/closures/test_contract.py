@@ -144,12 +144,12 @@ def test_a_backend_has_what_it_declares(backend):
 
 
 def test_which_groups_are_declared():
-    """The fallback declares paths, sequences, sparse products, centrality and updates. Only the GPU declares
-    streams, passes and graphs, and no sequences or sparse products."""
+    """The fallback declares paths, sequences, sparse products, centrality, updates and ranked paths. Only the GPU
+    declares streams, passes and graphs, and no sequences or sparse products."""
     both = {"products", "closures", "paths", "centrality", "updates"}
     assert {backend.name: set(declared_groups(backend)) for backend in every_backend()} == {
-        "cpu": both | {"sequences", "sparse"},
-        "reference": {"paths", "sequences", "sparse", "centrality", "updates"},
+        "cpu": both | {"sequences", "sparse", "ranked"},
+        "reference": {"paths", "sequences", "sparse", "centrality", "updates", "ranked"},
         "cuda": both | {"streams", "passes", "graphs", "sparse"},
     }
     hints = typing.get_type_hints(Capabilities, {**vars(contract), "Tolerance": object})

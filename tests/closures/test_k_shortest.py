@@ -10,6 +10,9 @@ import pytest
 import scipy.sparse
 
 import semiring as sr
+from semiring.kernels.cpu import spur_searches
+from semiring.kernels.reference import ReferenceBackend
+from semiring.paths import path_order
 
 inf = np.inf
 KINDS = ("min_plus", "negative", "decimal", "int32", "max_plus", "max_min", "min_max", "max_times")
@@ -199,3 +202,49 @@ def test_what_has_no_order_is_refused():
     ):
         with pytest.raises(ValueError, match=r"pass edge=|an end|a pair|no edge"):
             call()
+
+
+def grid(side, weights):
+    """Return a grid of two directions as a sparse matrix."""
+    v = np.arange(side * side).reshape(side, side)
+    tails = np.concatenate([v[:, :-1].ravel(), v[:-1].ravel()])
+    heads = np.concatenate([v[:, 1:].ravel(), v[1:].ravel()])
+    ends = np.concatenate([tails, heads]), np.concatenate([heads, tails])
+    return scipy.sparse.csr_array((weights(2 * tails.size), ends), shape=(v.size, v.size))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_reference_and_searches_that_continue_list_the_same(kind, rng, monkeypatch):
+    for _ in range(8):
+        A, semiring, _ = make_graph(kind, rng)
+        ends = rng.integers(0, len(A), 2).tolist()
+        found = list(sr.k_shortest_paths(A, *ends, semiring=semiring, check=False))
+        with monkeypatch.context() as context:
+            context.setattr(spur_searches, "_STEPS", 2)
+            assert list(sr.k_shortest_paths(A, *ends, semiring=semiring, check=False)) == found
+        with monkeypatch.context() as context:
+            context.setattr(path_order, "backend_for", lambda *_: ReferenceBackend())
+            assert list(sr.k_shortest_paths(A, *ends, semiring=semiring, check=False)) == found
+
+
+@pytest.mark.parametrize("name", ["max_times", "min_times"])
+def test_products_have_a_margin_relative_to_their_size(name, rng, monkeypatch):
+    """Products of some 10⁻²⁵ are far below any margin that the factors have."""
+    A = grid(16, lambda m: rng.uniform(0.05, 0.2, m) if name == "max_times" else rng.uniform(1, 50, m))
+    calls, search = [], spur_searches._search
+    monkeypatch.setattr(spur_searches, "_STEPS", 1000)
+    monkeypatch.setattr(spur_searches, "_search", lambda *a: calls.append(1) or search(*a))
+    found = list(sr.k_shortest_paths(A, 0, 255, 20, semiring=name, check=False))
+    sums = A.copy()
+    sums.data = np.log(A.data) if name == "min_times" else -np.log(A.data)
+    expected = list(sr.k_shortest_paths(sums, 0, 255, 20))
+    assert [path for _, path in found] == [path for _, path in expected]
+    assert len(calls) < 200
+
+
+def test_paths_of_float32_have_the_margin_of_float64(rng):
+    A = grid(20, lambda m: rng.uniform(1, 1.001, m).astype(np.float32))
+    P = sr.shortest_paths(A)
+    assert P.matrix.dtype == np.float32
+    assert P._in_order("k_shortest", 0, 399).margin[1] < 1e-8
+    assert list(P.k_shortest(0, 399, 10)) == list(sr.k_shortest_paths(A, 0, 399, 10))

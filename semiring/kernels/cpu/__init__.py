@@ -9,7 +9,8 @@ From the bottom up:
 * `bit_matrices` has products and closures of truth values packed into words.
 * `sparse_loops` has the products of sparse matrices.
 * `predecessor_search` has the search for predecessors, `path_arrays` all paths as arrays, `dijkstra_loops` Dijkstra's
-  algorithm, `dependency_loops` sums over all shortest paths, and `update_loops` changes of a closure.
+  algorithm, `dependency_loops` sums over all shortest paths, `spur_searches` the next
+  best paths, and `update_loops` changes of a closure.
 * `thread_pool` has threads for functions of Python, and `thread_team` threads for native blocks of a product.
 * `kernels` holds the kernels of one definition.
 * `first_calls` computes the first calls of a definition by `numpy_kernels`, while `compiler_process` starts a process
@@ -39,8 +40,10 @@ from semiring.kernels.contract import (
     KernelPlan,
     PathKernels,
     ProductKernels,
+    RankedPathKernels,
     SequenceKernels,
     SparseKernels,
+    SpurSearches,
     Steps,
     UpdateKernels,
 )
@@ -70,7 +73,14 @@ _NO_MARKS = np.empty((0, 0), np.int32)
 
 @record_kernels
 class CpuBackend(
-    ProductKernels, ClosureKernels, PathKernels, SequenceKernels, SparseKernels, CentralityKernels, UpdateKernels
+    ProductKernels,
+    ClosureKernels,
+    PathKernels,
+    SequenceKernels,
+    SparseKernels,
+    CentralityKernels,
+    UpdateKernels,
+    RankedPathKernels,
 ):
     """The kernel contract, which documents the operations, on every dtype of the host, and on packed bits."""
 
@@ -504,6 +514,13 @@ class CpuBackend(
         from semiring.kernels.cpu import dependency_loops
 
         dependency_loops.add_dependencies(plan, graph, sources, has_endpoints, vertex_sums, edge_sums)
+
+    def open_spur_searches(
+        self, plan: KernelPlan, rows: tuple[Array, Array, Array], h: Array, target: int, margin: tuple[float, float]
+    ) -> SpurSearches:
+        from semiring.kernels.cpu.spur_searches import CompiledSpurSearches
+
+        return CompiledSpurSearches(plan, rows, h, target, margin)
 
     def improve(
         self, plan: KernelPlan, D: Array, P: Array, tails: Array, heads: Array, weights: Array, touched: Array

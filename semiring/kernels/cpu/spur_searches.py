@@ -5,7 +5,8 @@ g ⊗ h(v) orders the search (A*: P. E. Hart, N. J. Nilsson, B. Raphael, IEEE Tr
 inside the subspace, a search in depth along it is enough. Of several best paths the lexicographically first is found,
 by a search in depth, in the order of the vertices, over prefixes whose bound is the best value. A vertex that was left
 without success at a value is not entered again at one that is no better: its continuations are the same, except for
-vertices of the present prefix, and these are tried at their own turn.
+vertices of the present prefix, and these are tried at their own turn. The search returns to Python after some steps,
+which raises the interrupts that arrived, and goes on from its workspace.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
@@ -13,43 +14,15 @@ vertices of the present prefix, and these are tried at their own turn.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from semiring.kernels.contract import Array, KernelPlan
 from semiring.kernels.cpu.codegen.jit import inner, kernel
 from semiring.kernels.cpu.codegen.scalars import ScalarSemiring, better, times
+from semiring.kernels.cpu.dijkstra_loops import sift_down, sift_up
 
 _FREE, _PREFIX, _ON_PATH = range(3)
-
-
-@inner
-def _push(sr, keys, vertices, values, size, key, vertex, value):
-    slot = size
-    while slot > 0:
-        parent = (slot - 1) >> 1
-        if not better(sr, key, keys[parent]):
-            break
-        keys[slot], vertices[slot], values[slot] = keys[parent], vertices[parent], values[parent]
-        slot = parent
-    keys[slot], vertices[slot], values[slot] = key, vertex, value
-
-
-@inner
-def _pop(sr, keys, vertices, values, size):
-    """Remove the first entry of a queue of ``size`` entries."""
-    last = size - 1
-    key, vertex, value = keys[last], vertices[last], values[last]
-    slot, child = 0, 1
-    while child < last:
-        if child + 1 < last and better(sr, keys[child + 1], keys[child]):
-            child += 1
-        if not better(sr, keys[child], key):
-            break
-        keys[slot], vertices[slot], values[slot] = keys[child], vertices[child], values[child]
-        slot, child = child, 2 * child + 1
-    keys[slot], vertices[slot], values[slot] = key, vertex, value
+_STEPS = 1 << 24  # edges that are followed in some 0.1 s, before interrupts are raised
 
 
 @inner
@@ -61,27 +34,28 @@ def _is_banned(banned, head):
 
 
 @inner
-def _best_value(sr, starts, heads, weights, h, zero, margin, state, banned, spur, value, target):
+def _best_value(sr, graph, ratio, margin, state, banned, spur, value, target):
     """Return the value of the best path of a subspace by A*, 0̄ if there is none."""
+    starts, heads, weights, h, zero, _ = graph
     n = h.size
-    reached = np.full(n, zero)
-    keys, vertices, values = np.empty(64, h.dtype), np.empty(64, np.int32), np.empty(64, h.dtype)
-    keys[0], vertices[0], values[0], size = value, spur, value, 1
-    best = zero
-    is_first = True
+    reached, place = np.full(n, zero), np.full(n, -1, np.int32)
+    keys, queue = np.full(n + 4, zero), np.zeros(n + 4, np.int32)
+    queue[0], place[spur], reached[spur] = spur, 0, value
+    size, best = 1, zero
     while size:
-        key, v, g = keys[0], vertices[0], values[0]
-        _pop(sr, keys, vertices, values, size)
+        key, v = keys[0], queue[0]
         size -= 1
-        if best != zero and not better(sr, key - margin, best):
+        if size:
+            sift_down(sr, keys, queue, place, size)
+        keys[size] = zero
+        place[v] = -1
+        if best != zero and not better(sr, key * ratio - margin, best):
             break
-        if not is_first and better(sr, reached[v], g):
-            continue  # the vertex was reached by a better path since
         for e in range(starts[v], starts[v + 1]):
             u = heads[e]
-            if state[u] != _FREE or h[u] == zero or (is_first and _is_banned(banned, u)):
+            if state[u] != _FREE or h[u] == zero or (v == spur and _is_banned(banned, u)):
                 continue
-            further = times(sr, g, weights[e])
+            further = times(sr, reached[v], weights[e])
             if not better(sr, further, reached[u]):
                 continue
             reached[u] = further
@@ -89,40 +63,33 @@ def _best_value(sr, starts, heads, weights, h, zero, margin, state, banned, spur
                 best = further
                 continue
             bound = times(sr, further, h[u])
-            if best != zero and not better(sr, bound - margin, best):
+            if best != zero and not better(sr, bound * ratio - margin, best):
                 continue
-            if size == keys.size:
-                keys, vertices, values = _grow(keys), _grow(vertices), _grow(values)
-            _push(sr, keys, vertices, values, size, bound, u, further)
-            size += 1
-        is_first = False
+            slot = place[u]
+            if slot < 0:
+                slot = size
+                size += 1
+            sift_up(sr, keys, queue, place, slot, u, bound)
     return best
 
 
 @inner
-def _grow(array):
-    larger = np.empty(2 * array.size, array.dtype)
-    larger[: array.size] = array
-    return larger
-
-
-@inner
-def _first_path(sr, starts, heads, weights, h, zero, margin, state, failed, banned, path, length, value, target, goal):
+def _first_path(sr, graph, ratio, margin, work, banned, begin, length, target, goal, steps):
     """Complete a path of ``length`` vertices to the lexicographically first whose value is no worse than ``goal``.
 
-    Return its number of vertices, or 0 if there is none. ``failed`` (n,) holds 0̄ or the value of a vertex that was
-    left.
+    Return its number of vertices, 0 if there is none, or -length of the path that the next call continues. The first
+    ``begin`` vertices stay.
     """
-    begin = length
-    places, values = np.empty(h.size + 1, np.int64), np.empty(h.size + 1, h.dtype)
-    places[length - 1], values[length - 1] = starts[path[length - 1]], value
-    while length >= begin:
+    starts, heads, weights, h, zero, _ = graph
+    path, places, values, state, failed = work
+    for _ in range(steps):
         v, g = path[length - 1], values[length - 1]
         if places[length - 1] == starts[v + 1]:
-            if length > begin:
-                state[v] = _FREE
-                if better(sr, g, failed[v]):
-                    failed[v] = g
+            if length == begin:
+                return 0
+            state[v] = _FREE
+            if better(sr, g, failed[v]):
+                failed[v] = g
             length -= 1
             continue
         e = places[length - 1]
@@ -134,65 +101,72 @@ def _first_path(sr, starts, heads, weights, h, zero, margin, state, failed, bann
         if u == target:
             if not better(sr, goal, further):
                 path[length] = u
-                for c in range(begin, length):
-                    state[path[c]] = _FREE
                 return length + 1
             continue
-        if better(sr, goal, times(sr, further, h[u]) - margin):
+        if better(sr, goal, times(sr, further, h[u]) * ratio - margin):
             continue
         if failed[u] != zero and not better(sr, further, failed[u]):
             continue
         path[length], state[u] = u, _ON_PATH
         places[length], values[length] = starts[u], further
         length += 1
-    return 0
+    return -length
+
+
+@inner
+def _weight(sr, graph, tail, head):
+    """Return the weight of an edge, 0̄ if there is none."""
+    starts, heads, weights, _, zero, _ = graph
+    weight = zero
+    for e in range(starts[tail], starts[tail + 1]):
+        if heads[e] == head:
+            weight = weights[e]
+    return weight
 
 
 @kernel
-def _search(sr, starts, heads, weights, h, zero, one, margin, prefix, banned, target, bound, path):
-    """Write the best path with a prefix to ``path`` (n,), without edges from its end to the vertices ``banned``.
+def _search(sr, graph, ratio, margin, work, prefix, banned, target, steps, goal, length, is_bound):
+    """Write the best path with a prefix, without edges from its end to the vertices ``banned``.
 
-    Return the number of its vertices, 0 if there is none, and its value. ``bound`` is a lower bound of the value.
+    Begin if ``length`` is 0, else continue. Return the length of the path, 0 if there is none, or -length to continue;
+    its value; and whether this value is only a lower bound. ``goal`` is such a bound at first.
     """
-    n, count = h.size, prefix.size
-    state, failed = np.zeros(n, np.uint8), np.full(n, zero)
-    value = one
-    for c in range(count):
-        path[c] = prefix[c]
-        state[prefix[c]] = _PREFIX
-        if c:
-            for e in range(starts[prefix[c - 1]], starts[prefix[c - 1] + 1]):
-                if heads[e] == prefix[c]:
-                    value = times(sr, value, weights[e])
-    goal = bound
-    length = 0
-    if margin == 0:
-        length = _first_path(
-            sr, starts, heads, weights, h, zero, margin, state, failed, banned, path, count, value, target, goal
-        )
-    if not length:
-        goal = _best_value(sr, starts, heads, weights, h, zero, margin, state, banned, prefix[-1], value, target)
+    starts, _, _, _, zero, one = graph
+    path, places, values, state, failed = work
+    count, spur = prefix.size, prefix[-1]
+    if length == 0:
+        state[:], failed[:] = _FREE, zero
+        path[:count] = prefix
+        value = one
+        for c in range(count):
+            state[path[c]] = _PREFIX
+            if c:
+                value = times(sr, value, _weight(sr, graph, path[c - 1], path[c]))
+        length, places[count - 1], values[count - 1] = count, starts[spur], value
+        if not is_bound:
+            goal = _best_value(sr, graph, ratio, margin, state, banned, spur, value, target)
+            if goal == zero:
+                return 0, goal, False
+    length = _first_path(sr, graph, ratio, margin, work, banned, count, length, target, goal, steps)
+    if length == 0 and is_bound:
+        is_bound, failed[:], length, places[count - 1] = False, zero, count, starts[spur]
+        goal = _best_value(sr, graph, ratio, margin, state, banned, spur, values[count - 1], target)
         if goal == zero:
-            return 0, goal
-        failed[:] = zero
-        length = _first_path(
-            sr, starts, heads, weights, h, zero, margin, state, failed, banned, path, count, value, target, goal
-        )
-    total = one
-    for c in range(1, length):
-        for e in range(starts[path[c - 1]], starts[path[c - 1] + 1]):
-            if heads[e] == path[c]:
-                total = times(sr, total, weights[e])
-    return length, total
+            return 0, goal, False
+        length = _first_path(sr, graph, ratio, margin, work, banned, count, length, target, goal, steps)
+    if length > 0:
+        goal = times(sr, values[length - 2], _weight(sr, graph, path[length - 2], target))
+    return length, goal, is_bound
 
 
 @kernel
-def _bound(sr, starts, heads, weights, h, zero, one, path, first, banned, bounds):
+def _bound(sr, graph, state, path, first, banned, bounds):
     """Write the bound of each subspace that begins with path[:c + 1] to ``bounds``, for c from ``first`` on.
 
     The edge to path[c + 1] is excluded, and for c = ``first`` the edges to ``banned``.
     """
-    state = np.zeros(h.size, np.uint8)
+    starts, heads, weights, h, zero, one = graph
+    state[:] = _FREE
     value = one
     for c in range(path.size - 1):
         v = path[c]
@@ -212,24 +186,29 @@ def _bound(sr, starts, heads, weights, h, zero, one, path, first, banned, bounds
         value = following
 
 
-class SpurSearches:
-    """The searches in one graph, with compressed rows of ascending heads and weights in float64, to one target."""
+class CompiledSpurSearches:
+    """Compute `SpurSearches` of the contract."""
 
     def __init__(
-        self, plan: KernelPlan, rows: tuple[Array, Array, Array], h: Array, target: int, margin: float
+        self, plan: KernelPlan, rows: tuple[Array, Array, Array], h: Array, target: int, margin: tuple[float, float]
     ) -> None:
-        self._graph = ScalarSemiring(plan), *rows, h, np.float64(plan.zero), np.float64(plan.one)
-        self._margin, self._target, self._n = np.float64(margin), target, h.size
+        self._sr, self._graph = ScalarSemiring(plan), (*rows, h, np.float64(plan.zero), np.float64(plan.one))
+        self._margin, self._target, n = margin, target, h.size
+        self._work = (
+            *(np.empty(n + 1, np.int32), np.empty(n + 1, np.int64), np.empty(n + 1)),
+            *(np.empty(n, np.uint8), np.empty(n)),
+        )
 
     def search(self, prefix: Array, banned: Array, bound: float) -> tuple[Array, float]:
-        """Return the best path with a prefix, and its value; an empty path if there is none."""
-        path = np.empty(self._n + 1, np.int32)
-        arguments: Any = self._margin, prefix, banned, self._target, np.float64(bound), path
-        length, value = _search(*self._graph, *arguments)
-        return path[:length], float(value)
+        length, goal, is_bound = 0, bound, self._margin == (1.0, 0.0)
+        while True:
+            state = prefix, banned, self._target, _STEPS, goal, length, is_bound
+            length, goal, is_bound = _search(self._sr, self._graph, *self._margin, self._work, *state)
+            if length >= 0:
+                return self._work[0][:length].copy(), float(goal)
+            length = -length
 
     def bound(self, path: Array, first: int, banned: Array) -> Array:
-        """Return the bounds (len(path),) of the subspaces after a path, from the vertex at ``first`` on."""
         bounds = np.empty(path.size, np.float64)
-        _bound(*self._graph, path, first, banned, bounds)
+        _bound(self._sr, self._graph, self._work[3], path, first, banned, bounds)
         return bounds

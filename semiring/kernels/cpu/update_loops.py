@@ -30,6 +30,7 @@ from semiring.kernels.cpu.codegen.jit import inner, kernel
 from semiring.kernels.cpu.codegen.scalars import ScalarSemiring, better, times
 from semiring.kernels.cpu.dijkstra_loops import sift_down, sift_up
 from semiring.kernels.cpu.thread_pool import run_on_ranges
+from semiring.kernels.cpu.tight_counts import is_tight
 
 _MIN_ROWS = 512  # rows that are tested for a better edge in some 0.05 ms: fewer do not pay for a second thread
 _VISITS = 64  # visits of a vertex, on average, after which a repair ends without a result
@@ -103,12 +104,8 @@ def _improve_rows(sr, D, P, u, v, weight, zero, vertices, ends, touched, first, 
 
 
 @inner
-def _is_tight(x, y, share, slack):
-    """Return whether two values are equal up to rounding."""
-    if x == y:
-        return True
-    difference = abs(np.float64(x) - np.float64(y))
-    return difference <= share * (abs(np.float64(x)) + abs(np.float64(y))) + slack
+def _attains(value, goal, share, slack):
+    return is_tight(value, goal, np.abs(np.float64(value)) + np.abs(np.float64(goal)), share, slack)
 
 
 @inner
@@ -120,7 +117,7 @@ def _mark(sr, row, tree, i, edges, tails, heads, weights, zero, share, slack, ma
         u, v = tails[e], heads[e]
         if v == i or marks[v] or row[u] == zero or row[v] == zero:
             continue
-        if tree[v] == u if tree.size else _is_tight(times(sr, row[u], weights[e]), row[v], share, slack):
+        if tree[v] == u if tree.size else _attains(times(sr, row[u], weights[e]), row[v], share, slack):
             marks[v] = True
             members[count] = v
             count += 1
@@ -134,7 +131,7 @@ def _mark(sr, row, tree, i, edges, tails, heads, weights, zero, share, slack, ma
             if tree.size:
                 is_used = tree[y] == x
             else:
-                is_used = lengths[e] != zero and _is_tight(times(sr, row[x], lengths[e]), row[y], share, slack)
+                is_used = lengths[e] != zero and _attains(times(sr, row[x], lengths[e]), row[y], share, slack)
             if is_used:
                 marks[y] = True
                 members[count] = y
