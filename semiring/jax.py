@@ -52,24 +52,32 @@ __all__ = ["closure", "einsum", "matmul", "multi_dot", "reduce", "scan"]
 
 
 @refuse_explain
-def matmul(A: Any, B: Any, semiring: Semiring | str | None = None, *, check: bool | None = None) -> Array:
+def matmul(
+    A: Any, B: Any, semiring: Semiring | str | None = None, *, mask: Any = None, check: bool | None = None
+) -> Any:
     """Return the product C[i, j] = ⊕ₖ A[i, k] ⊗ B[k, j], differentiable by A and B.
 
     Parameters
     ----------
     A, B : array_like, shapes (..., m, k) and (..., k, n)
         Arrays of one dtype. Leading dimensions broadcast. A 1-D operand is one row (left) or one column (right), as in
-        `jax.numpy.matmul`. A may be a BCOO matrix on the host, if B is an array. What it does not store is the zero,
-        and it is differentiable by its ``data``.
+        `jax.numpy.matmul`. Each may be a BCOO matrix. What it does not store is the zero, ⊕ adds entries that are
+        stored twice, and positions beyond the shape are no entries. A BCOO array A of the shape (m, k, n), whose data
+        are (nse, n), has a value for each column of B: then C[i, j] = ⊕ₖ A[i, k, j] ⊗ B[k, j].
     semiring : Semiring or str, optional
         A `Semiring` or the name of one in the catalogue. It is static under `jax.jit`. The default is min-plus.
+    mask : BCOO, shape (m, n), optional
+        Only the entries that it stores are computed, of two matrices. Two BCOO operands need it, because the size of
+        their product depends on the entries.
     check : bool, optional
         Scan for NaN and entries outside the domain, by default on the host alone.
 
     Returns
     -------
     jax.Array, shape (..., m, n)
-        The product, in the dtype of A and B. A 1-D operand has no dimension in it.
+        The product, in the dtype of A and B. A 1-D operand has no dimension in it. With a mask it is a BCOO array with
+        the indices of the mask. Where no pair of entries meets, and where the mask repeats a position, it stores the
+        zero.
 
     Raises
     ------
@@ -77,6 +85,8 @@ def matmul(A: Any, B: Any, semiring: Semiring | str | None = None, *, check: boo
         If an operand is a scalar, or the shapes do not fit.
     DTypeError
         If the dtypes differ.
+    TypeError
+        If both operands are BCOO arrays and there is no mask, or the mask is no BCOO array.
     AlgebraError
         For a gradient in a semiring that has none.
     DomainError, IntegerOverflowError
@@ -90,7 +100,8 @@ def matmul(A: Any, B: Any, semiring: Semiring | str | None = None, *, check: boo
     the zero (no path) has the gradient 0.
 
     It costs m·k·n pairs. For a selective ⊕ it takes about twice the time under a gradient. The backward pass costs
-    O(m·n) for a selective ⊕, and two products for log_plus and plus_times.
+    O(m·n) for a selective ⊕, and two products for log_plus and plus_times. BCOO operands cost the pairs of their
+    entries, and are differentiable by their data, as `semiring.torch.matmul`.
 
     Examples
     --------
@@ -100,8 +111,8 @@ def matmul(A: Any, B: Any, semiring: Semiring | str | None = None, *, check: boo
     [[2.0, 0.0], [1.0, 1.0]]
     """
     algebra = as_semiring(semiring)
-    if is_sparse_tensor(A):
-        return _sparse_matmul(A, jnp.asarray(B), algebra, check)
+    if mask is not None or is_sparse_tensor(A) or is_sparse_tensor(B):
+        return _sparse_matmul(A, B, algebra, mask, check)
     A, B = jnp.asarray(A), jnp.asarray(B)
     _check_operands(A, B)
     dtype, A, B = A.dtype, _to_float32(A, algebra), _to_float32(B, algebra)
@@ -120,19 +131,84 @@ def matmul(A: Any, B: Any, semiring: Semiring | str | None = None, *, check: boo
     return result[..., 0] if B.ndim == 1 else result
 
 
-def _sparse_matmul(A: Any, B: Array, semiring: Semiring, check: bool | None) -> Array:
-    """Return A ⊗ B for a BCOO matrix A, differentiable by its data and by B."""
-    if len(A.shape) != 2 or A.n_batch or A.n_dense:
-        raise ShapeError(f"A is a BCOO array of the shape {A.shape}: only matrices without batch are accepted")
-    _check_operands(A.data, B)
-    if A.shape[1] != B.shape[-2 if B.ndim > 1 else 0]:
+def _sparse_matmul(A: Any, B: Any, semiring: Semiring, mask: Any, check: bool | None) -> Any:
+    """Return A ⊗ B for a BCOO operand or mask, differentiable by its data and by dense operands."""
+    A, B = (x if is_sparse_tensor(x) else jnp.asarray(x) for x in (A, B))
+    (left, P), (right, Q) = _read_entries(A, "A"), _read_entries(B, "B")
+    _check_operands(left, right)
+    has_columns = P is not None and left.ndim == 2
+    if A.shape[1 if has_columns else -1] != B.shape[-2 if B.ndim > 1 else 0]:
         raise inner_size_error(A.shape, B.shape)
-    right = _to_float32(B[:, None] if B.ndim == 1 else B, semiring)
-    lead = (1,) * (right.ndim - 2)
-    rows, columns = (x.reshape(*lead, -1) for x in A.indices.T)
-    values = _to_float32(A.data, semiring).reshape(*lead, -1)
-    result = _entry_product(values, rows, columns, right, A.shape[0], semiring, _check_argument(check)).astype(B.dtype)
-    return result[..., 0] if B.ndim == 1 else result
+    dtype, left, right = left.dtype, _to_float32(left, semiring), _to_float32(right, semiring)
+    checked = _check_argument(check)
+    if has_columns:
+        if Q is not None or mask is not None or B.ndim < 2 or left.shape[1] != B.shape[-1]:
+            raise ShapeError(
+                f"A is {A.shape}, B is {B.shape}: for A with values of several columns, (m, k, n), B is an array "
+                "(..., k, n), and mask= is left out"
+            )
+        (left, P), right = _make_messages(left, P, A.shape[:2], right, semiring, checked)
+    left, right = left[None] if A.ndim == 1 else left, right[:, None] if B.ndim == 1 else right
+    lead = (1,) * (max(left.ndim if P is None else 2, right.ndim if Q is None else 2) - 2)
+    left, right = (
+        x.reshape(*lead, -1) if place is not None else x.reshape(*lead[x.ndim - 2 :], *x.shape)
+        for x, place in ((left, P), (right, Q))
+    )
+    P, Q = (place if place is None else place.reshape(*lead, *place.shape) for place in (P, Q))
+    m, n = (
+        (A.shape[0] if has_columns or A.ndim < 3 else A.shape[-2]) if A.ndim > 1 else 1,
+        B.shape[-1] if B.ndim > 1 else 1,
+    )
+    inner = right.shape[-2] if Q is None else B.shape[0]
+    if mask is None:
+        if P is not None and Q is not None:
+            raise TypeError("A and B are BCOO arrays: pass mask=, a BCOO array whose positions the result stores")
+        result = _entry_product(left, right, P, Q, None, m, inner, n, semiring, checked, True).astype(dtype)
+        result = result[..., 0, :] if A.ndim == 1 else result
+        return result[..., 0] if B.ndim == 1 else result
+    if not is_sparse_tensor(mask):
+        raise TypeError(f"mask is a {type(mask).__name__}: pass a BCOO array, such as BCOO.fromdense(mask)")
+    if mask.shape != (m, n) or A.ndim != 2 or B.ndim != 2:
+        raise ShapeError(
+            f"mask is {mask.shape}, A is {A.shape}, B is {B.shape}: pass two matrices, and a mask of the shape of "
+            "their product"
+        )
+    R = _read_entries(mask, "mask")[1]
+    data = _entry_product(left, right, P, Q, R, m, inner, n, semiring, checked, True).astype(dtype)
+    if not mask.unique_indices:
+        data = jnp.where(_is_first(R), data, jnp.asarray(semiring.zero_for(dtype), dtype))
+    return type(mask)(
+        (data, mask.indices), shape=mask.shape, indices_sorted=mask.indices_sorted, unique_indices=mask.unique_indices
+    )
+
+
+def _read_entries(x: Any, name: str) -> tuple[Array, Any]:
+    """Return the values and the places (2, nnz) of a BCOO matrix, or an array and None."""
+    if not is_sparse_tensor(x):
+        return x, None
+    if x.n_batch or x.n_sparse != 2 or x.n_dense > (name == "A"):
+        raise ShapeError(f"{name} is a BCOO array of the shape {x.shape}: only matrices without batch are accepted")
+    return x.data, x.indices.T
+
+
+def _make_messages(
+    values: Array, places: Array, shape: tuple[int, int], B: Array, semiring: Semiring, check: bool | str
+) -> tuple[tuple[Array, Array], Array]:
+    """Return a matrix of ones and the products values[e] ⊗ B[column of e]: their product is A ⊗ B by columns."""
+    (rows, columns), one = places, jnp.asarray(semiring.one_for(values.dtype), values.dtype)
+    is_entry = (rows < shape[0]) & (columns < shape[1])
+    terms = jnp.where(is_entry[:, None], values, one).reshape((1,) * (B.ndim - 2) + values.shape)
+    messages = _multiply(terms, jnp.take(B, jnp.minimum(columns, shape[1] - 1), axis=-2), semiring, check)
+    rows = jnp.where(is_entry, rows, shape[0])
+    return (jnp.full(rows.shape, one), jnp.stack([rows, jnp.arange(rows.size, dtype=rows.dtype)])), messages
+
+
+def _is_first(places: Array) -> Array:
+    """Return whether each place (2, nnz) is the first of its kind."""
+    order = jnp.lexsort(places[::-1])
+    ordered = places[:, order]
+    is_new = jnp.append(True, (ordered[:, 1:] != ordered[:, :-1]).any(0))[: order.size]
+    return jnp.zeros(order.size, bool).at[order].set(is_new)
 
 
 @refuse_explain

@@ -65,14 +65,15 @@ def add_duplicates(cells: Array, values: Array, semiring: Semiring) -> tuple[Arr
 
     Each round adds neighbours in pairs, until every cell occurs once. The values are overwritten.
     """
+    xp = array_namespace(values)
     while True:
-        heads = np.ones(cells.size, bool)
+        heads = xp.ones(cells.size, bool)
         heads[1:] = cells[1:] != cells[:-1]
-        starts = np.flatnonzero(heads)
+        starts = xp.flatnonzero(heads)
         if starts.size == cells.size:
             return cells, values
-        place = np.arange(cells.size) - np.repeat(starts, np.diff(starts, append=cells.size))
-        second = np.flatnonzero(place & 1)
+        place = xp.arange(cells.size) - starts[xp.cumsum(heads) - 1]
+        second = xp.flatnonzero(place & 1)
         values[second - 1] = semiring.add(values[second - 1], values[second])
         is_first = (place & 1) == 0
         cells, values = cells[is_first], values[is_first]

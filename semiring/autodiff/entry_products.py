@@ -1,81 +1,336 @@
-"""Multiply a sparse matrix, given by its entries, by dense matrices, for `semiring.torch` and `semiring.jax`.
+"""Multiply sparse matrices, given by their entries, for `semiring.torch` and `semiring.jax`.
 
-The entries are values (..., nnz) at ``rows`` and ``columns`` (..., nnz), in any order. Positions beyond the shape, with
-which JAX fills the arrays of BCOO, are no entries. An entry that is stored twice counts twice.
+Each of A (m, k), B (k, n) and the result (m, n) is a dense matrix (..., rows, columns), or the values (..., nnz) of
+entries at places (..., 2, nnz): their rows, and their columns, in any order. Positions beyond the shape, with which JAX
+fills the arrays of BCOO, are no entries. ⊕ adds entries of an operand that are stored twice. Every listed place of the
+result gets its value. The arrays are those of NumPy or CuPy. Leading dimensions broadcast.
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from math import prod
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
+from semiring.algebra.catalogue import log_plus, plus_times
 from semiring.arrays.compressed import Rows, sort_order
+from semiring.arrays.folds import add_duplicates
+from semiring.autodiff.scaled_products import MAX_SCALE_EXPONENT
 from semiring.errors import ShapeError
 from semiring.linalg.sparse_products import multiply_rows
+from semiring.namespaces import Array, array_namespace
 
-__all__ = ["entry_product", "entry_product_with_places"]
-
-Array: TypeAlias = NDArray[Any]
+__all__ = ["entry_product", "entry_product_with_places", "entry_scaled_product"]
 
 
 def entry_product(
-    values: Array, rows: Array, columns: Array, B: Array, size: int, semiring: Semiring, check: bool
+    A: Array,
+    B: Array,
+    A_places: Array | None,
+    B_places: Array | None,
+    C_places: Array | None,
+    rows: int,
+    inner: int,
+    columns: int,
+    semiring: Semiring,
+    check: bool,
+    is_padded: bool,
 ) -> Array:
-    """Return A ⊗ B (..., size, n) for a sparse A of ``size`` rows and B (..., k, n); leading dimensions broadcast."""
-    return _multiply(values, rows, columns, B, size, semiring, check, has_places=False)[0]
+    """Return A ⊗ B, (..., rows, columns) or its values at ``C_places``, the zero where no pair of entries meets.
+
+    ``rows``, ``inner`` and ``columns`` are m, k and n. Raises `ShapeError` for negative positions, and for positions
+    beyond the shape unless ``is_padded``.
+    """
+    forms = _Forms((A, B), (A_places, B_places, C_places), (rows, inner, columns), is_padded)
+    return forms.multiply((A, B), semiring, check, has_places=False)[0]
 
 
 def entry_product_with_places(
-    values: Array, rows: Array, columns: Array, B: Array, size: int, semiring: Semiring, check: bool
-) -> tuple[Array, Array]:
-    """Return `entry_product`, and int32 (..., size, n): the place of the entry of A that attains each entry, or -1.
+    A: Array,
+    B: Array,
+    A_places: Array | None,
+    B_places: Array | None,
+    C_places: Array | None,
+    rows: int,
+    inner: int,
+    columns: int,
+    semiring: Semiring,
+    check: bool,
+    is_padded: bool,
+) -> tuple[Array, Array, Array]:
+    """Return `entry_product`, and int32 of its shape: the entry of A and the entry of B that attain each value, or -1.
 
-    Of several such entries it is the one with the smallest column.
+    For a dense A the second result is k. The third result is empty, (..., 0), for a dense B. Of several pairs that
+    attain a value it is the one with the smallest k, and of entries that are stored twice the first.
     """
-    C, places = _multiply(values, rows, columns, B, size, semiring, check, has_places=True)
-    assert places is not None
-    return C, places
+    forms = _Forms((A, B), (A_places, B_places, C_places), (rows, inner, columns), is_padded)
+    C, from_A, from_B = forms.multiply((A, B), semiring, check, has_places=True)
+    return C, from_A, from_B
 
 
-def _multiply(
-    values: Array, rows: Array, columns: Array, B: Array, size: int, semiring: Semiring, check: bool, has_places: bool
-) -> tuple[Array, Array | None]:
-    """Return the products of all matrices of the batch, and the places."""
-    options: Any = {"size": size, "semiring": semiring, "check": check, "has_places": has_places}
-    batch = np.broadcast_shapes(values.shape[:-1], B.shape[:-2])
-    shape = (*batch, size, B.shape[-1])
-    if values.size == values.shape[-1]:  # one matrix
-        product, places = _multiply_one(values.reshape(-1), rows.reshape(-1), columns.reshape(-1), B, **options)
-        return product.reshape(shape), None if places is None else places.reshape(shape)
-    C, found = np.empty(shape, values.dtype), np.empty(shape, np.int32) if has_places else None
-    values, rows, columns = (np.broadcast_to(x, (*batch, x.shape[-1])) for x in (values, rows, columns))
-    B = np.broadcast_to(B, (*batch, *B.shape[-2:]))
-    for index in np.ndindex(batch):
-        C[index], places = _multiply_one(values[index], rows[index], columns[index], B[index], **options)
-        if found is not None:
-            found[index] = places
-    return C, found
+def entry_scaled_product(
+    X: Array,
+    alpha: Array,
+    Y: Array,
+    beta: Array,
+    gamma: Array,
+    A_places: Array | None,
+    B_places: Array | None,
+    C_places: Array | None,
+    rows: int,
+    inner: int,
+    columns: int,
+) -> Any:
+    """Return R[p, q] = Σᵣ X[p, r] · Y[r, q] · exp(alpha[p, r] + beta[r, q] + gamma[p, q]) at the places of the result.
+
+    X and alpha have the form of A, Y and beta that of B, and gamma that of the result. Exponents are below ∞, and
+    places of the operands are distinct. The result has the dtype of X, and the computation is in float64.
+
+    It is a product in plus_times of mantissas that are scaled by the largest exponent of each row and column, as
+    `semiring.autodiff.scaled_products`. Where exponents spread further than the range of float64, products in log_plus
+    of the positive and of the negative parts give the values.
+    """
+    xp, places, shapes = array_namespace(X), (A_places, B_places, C_places), ((rows, inner), (inner, columns))
+    forms = _Forms((X, Y), places, (rows, inner, columns), True)
+    left, right = ([xp.asarray(x, dtype=np.float64) for x in pair] for pair in ((X, alpha), (Y, beta)))
+    gamma, shifts, mantissas = xp.asarray(gamma, dtype=np.float64), [], []
+    for axis, ((mantissa, exponents), place, shape) in enumerate(zip((left, right), places, shapes, strict=False)):
+        shift = _largest_exponents(xp, exponents, place, shape, axis)
+        scaled = exponents - _along(xp, shift, place, axis)
+        mantissas.append(xp.where(scaled == -np.inf, 0.0, mantissa * xp.exp(scaled)))
+        shifts.append(_along(xp, shift, C_places, axis))
+    product = forms.multiply((mantissas[0], mantissas[1]), plus_times, False, has_places=False)[0]
+    exponents = gamma + shifts[0] + shifts[1]
+    is_far = exponents > MAX_SCALE_EXPONENT
+    result = xp.where(product == 0, 0.0, product * xp.exp(xp.where(is_far, 0.0, exponents)))
+    if is_far.any():
+        result = xp.where(is_far, _multiply_logarithms(xp, forms, left, right, gamma), result)
+    return result.astype(X.dtype)
 
 
-def _multiply_one(
-    values: Array, rows: Array, columns: Array, B: Array, size: int, semiring: Semiring, check: bool, has_places: bool
-) -> tuple[Array, Array | None]:
-    """Return the product of one sparse matrix with B (..., k, n), and the places."""
-    width = B.shape[-2]
-    if rows.size and (rows.min() < 0 or columns.min() < 0):
-        raise ShapeError("an index of A is negative")
-    order = np.flatnonzero((rows < size) & (columns < width))
-    i, k = rows[order], columns[order]
-    if not ((i[1:] > i[:-1]) | ((i[1:] == i[:-1]) & (k[1:] >= k[:-1]))).all():
-        order = order[sort_order(i, k, (size, width))]
-    starts = np.append(0, np.cumsum(np.bincount(rows[order], minlength=size)))
-    A = Rows(starts, columns[order].astype(np.int32), np.ascontiguousarray(values[order]), (size, width))
-    C: Any
-    C, found = multiply_rows(A, B, semiring, check=check, has_entries=has_places)
-    places: Array | None = None
-    if found is not None:
-        places = np.append(order, -1)[np.asarray(found)].astype(np.int32)  # -1 stays -1
-    return C, places
+def _largest_exponents(xp: Any, exponents: Array, places: Array | None, shape: tuple[int, int], axis: int) -> Any:
+    """Return the largest exponents of the rows (axis 0) or columns (axis 1) of an operand, with 0 in place of -∞."""
+    if places is None:
+        largest = exponents.max(axis=-1 if axis == 0 else -2, initial=-np.inf)
+    else:
+        m, n = shape
+        is_entry = (places[..., 0, :] < m) & (places[..., 1, :] < n)
+        ends = xp.where(is_entry, places[..., axis, :], shape[axis])
+        lead = np.broadcast_shapes(exponents.shape[:-1], ends.shape[:-1])
+        count, size = prod(lead), shape[axis] + 1
+        flat, ends = (xp.broadcast_to(x, (*lead, x.shape[-1])).reshape(count, -1) for x in (exponents, ends))
+        largest = xp.full((count, size), -np.inf)
+        xp.maximum.at(largest, (xp.arange(count)[:, None], ends), flat)
+        largest = largest[:, :-1].reshape(*lead, size - 1)
+    return xp.where(largest == -np.inf, 0.0, largest)
+
+
+def _along(xp: Any, shift: Array, places: Array | None, axis: int) -> Any:
+    """Return a number of each row or column for each entry of a matrix or for each place."""
+    if places is None:
+        return shift[..., :, None] if axis == 0 else shift[..., None, :]
+    ends = xp.minimum(places[..., axis, :], max(0, shift.shape[-1] - 1))
+    lead = np.broadcast_shapes(shift.shape[:-1], ends.shape[:-1])
+    whole, ends = (xp.broadcast_to(x, (*lead, x.shape[-1])) for x in (shift, ends))
+    return xp.take_along_axis(whole, ends, -1)
+
+
+def _multiply_logarithms(xp: Any, forms: _Forms, left: list[Array], right: list[Array], gamma: Array) -> Any:
+    """Return a scaled product as a sum of exponentials of products in log_plus."""
+    result: Any = 0.0
+    for x_sign, x in _logarithms(xp, *left):
+        for y_sign, y in _logarithms(xp, *right):
+            logarithms = forms.multiply((x, y), log_plus, False, has_places=False)[0]
+            result = result + x_sign * y_sign * xp.exp(xp.where(xp.isneginf(logarithms), -np.inf, logarithms + gamma))
+    return result
+
+
+def _logarithms(xp: Any, mantissas: Array, exponents: Array) -> list[tuple[int, Array]]:
+    """Return the signs and the logarithms of the positive and of the negative mantissas, each if there are any."""
+    parts = []
+    with np.errstate(divide="ignore"):
+        for sign in (1, -1):
+            part = xp.maximum(sign * mantissas, 0.0)
+            if not (part == 0).all():  # a NaN counts
+                parts.append((sign, xp.where(part == 0, -np.inf, xp.log(part) + exponents)))
+    return parts
+
+
+class _Entries:
+    """The entries of one sparse matrix by rows, with ascending columns and each position once."""
+
+    def __init__(self, places: Array, shape: tuple[int, int], name: str, is_padded: bool) -> None:
+        xp, (m, n), (i, k) = array_namespace(places), shape, places
+        if i.size and bool((i.min() < 0) | (k.min() < 0)):
+            raise ShapeError(f"an index of {name} is negative: indices are positions from 0 on")
+        self.order = xp.flatnonzero((i < m) & (k < n))
+        self.count = i.size
+        if self.order.size < self.count and not is_padded:
+            raise ShapeError(f"an index of {name} is outside its shape {shape}: rows are below {m}, columns below {n}")
+        i, k = i[self.order], k[self.order]
+        if not ((i[1:] > i[:-1]) | ((i[1:] == i[:-1]) & (k[1:] >= k[:-1]))).all():
+            order = sort_order(i, k, shape) if xp is np else xp.argsort(i.astype(np.int64) * n + k)
+            self.order, i, k = self.order[order], i[order], k[order]
+        is_first = xp.ones(i.size, np.bool_)
+        is_first[1:] = (i[1:] != i[:-1]) | (k[1:] != k[:-1])
+        #: The position of each sorted entry among the distinct ones, or None if they are all distinct.
+        self.groups = None if is_first.all() else xp.cumsum(is_first) - 1
+        if self.groups is not None:
+            i, k = i[is_first], k[is_first]
+        self.rows, self.columns = i, k
+        starts = xp.zeros(m + 1, np.int64)
+        starts[1:] = xp.cumsum(xp.bincount(i, minlength=m))
+        self.pattern = Rows(starts, xp.ascontiguousarray(k.astype(np.int32)), None, shape)
+
+    def distinct(self, values: Array, semiring: Semiring) -> Array:
+        """Return the values of the distinct positions, where ⊕ has added."""
+        kept: Any = values[self.order]
+        return kept if self.groups is None else add_duplicates(self.groups, kept, semiring)[1]
+
+    def attaining(self, values: Array, sums: Array) -> Any:
+        """Return for each distinct position the first of its entries whose value is the sum."""
+        if self.groups is None:
+            return self.order
+        xp = array_namespace(values)
+        attained = xp.flatnonzero(values[self.order] == sums[self.groups])
+        groups = self.groups[attained]
+        is_first = xp.ones(groups.size, np.bool_)
+        is_first[1:] = groups[1:] != groups[:-1]
+        result = xp.full(sums.size, -1, np.int64)
+        result[groups[is_first]] = self.order[attained[is_first]]
+        return result
+
+    def find(self, rows: Array, columns: Array) -> Array:
+        """Return the distinct position of each pair of a row and a column that is stored."""
+        xp, width = array_namespace(rows), self.pattern.shape[1]
+        keys = self.rows.astype(np.int64) * width + self.columns
+        found: Array = xp.searchsorted(keys, rows.astype(np.int64) * width + columns)
+        return found
+
+    def spread(self, values: Array, missing: Any) -> Any:
+        """Return the values of distinct positions for every listed place, ``missing`` for places beyond the shape."""
+        xp = array_namespace(values)
+        result = xp.full(self.count, missing, values.dtype)
+        result[self.order] = values if self.groups is None else values[self.groups]
+        return result
+
+
+class _Forms:
+    """The places of the operands and of the result of a stack of products, each sorted once."""
+
+    def __init__(
+        self,
+        operands: tuple[Array, Array],
+        places: tuple[Array | None, ...],
+        sizes: tuple[int, int, int],
+        is_padded: bool,
+    ) -> None:
+        m, k, n = sizes
+        self.places, self.is_padded = places, is_padded
+        self.shapes = (m, k), (k, n), (m, n)
+        self.batch = np.broadcast_shapes(
+            *(x.shape[: -1 - (place is None)] for x, place in zip(operands, places, strict=False)),
+            *(place.shape[:-2] for place in places if place is not None),
+        )
+        self.tail: tuple[int, ...] = (m, n) if places[2] is None else places[2].shape[-1:]
+        self._read: dict[Any, _Entries] = {}
+
+    def multiply(
+        self, operands: tuple[Array, Array], semiring: Semiring, check: bool, *, has_places: bool
+    ) -> list[Array]:
+        """Return the product of each pair of matrices, and with ``has_places`` the entries that attain its values."""
+        xp, batch, options = array_namespace(operands[0]), self.batch, (semiring, check, has_places)
+        (A, B), (A_places, B_places, C_places) = operands, self.places
+        kinds: list[Any] = [
+            (self.tail, A.dtype),
+            (self.tail, np.int32),
+            (self.tail if B_places is not None else (0,), np.int32),
+        ]
+        kinds = kinds if has_places else kinds[:1]
+        is_one = A_places is not None and prod(A.shape[:-1]) == prod(A_places.shape[:-2]) == 1
+        if is_one and B_places is None and C_places is None:  # all matrices B are multiplied by one A
+            parts = self._multiply_one((A.reshape(-1), B), (self._entries(0, (0,) * len(batch)), None, None), *options)
+            return [part.reshape(*batch, *tail) for part, (tail, _) in zip(parts, kinds, strict=True)]
+        results = [xp.empty((*batch, *tail), dtype) for tail, dtype in kinds]
+        A, B = (
+            xp.broadcast_to(x, (*batch, *x.shape[-1 - (place is None) :]))
+            for x, place in zip(operands, self.places, strict=False)
+        )
+        for index in np.ndindex(batch):
+            entries = tuple(self._entries(place, index) for place in range(3))
+            parts = self._multiply_one((A[index], B[index]), entries, *options)
+            for result, part in zip(results, parts, strict=True):
+                result[index] = part
+        return results
+
+    def _entries(self, operand: int, index: tuple[int, ...]) -> _Entries | None:
+        """Return the entries of one matrix of the batch."""
+        places = self.places[operand]
+        if places is None:
+            return None
+        lead = places.shape[:-2]
+        padded = index[len(index) - len(lead) :] if lead else ()
+        index = tuple(
+            0 if size == 1 or stride == 0 else place
+            for place, size, stride in zip(padded, lead, places.strides, strict=False)
+        )
+        key = operand, index
+        if key not in self._read:
+            name = ("A", "B", "mask")[operand]
+            self._read[key] = _Entries(places[index], self.shapes[operand], name, self.is_padded)
+        return self._read[key]
+
+    def _multiply_one(
+        self, operands: Any, entries: tuple[_Entries | None, ...], semiring: Semiring, check: bool, has_places: bool
+    ) -> list[Array]:
+        """Return one product, and the entries that attain its values."""
+        xp, zero, mask = array_namespace(operands[0]), semiring.zero_for(operands[0].dtype), entries[2]
+        parts: list[Any] = []
+        for x, own in zip(operands, entries, strict=False):
+            values = x if own is None else xp.ascontiguousarray(own.distinct(x, semiring))
+            parts.append(values if own is None else own.pattern._replace(values=values))
+        left, right = parts
+        pattern = None if mask is None else mask.pattern
+        C, W = multiply_rows(left, right, pattern, semiring, check=check, has_witness=has_places)
+        if isinstance(C, Rows):
+            C, W = _fill(C, W, mask, zero, has_places)
+        results = [C] if W is None else [C, *self._attaining_entries(operands, entries, parts, W)]
+        if mask is None:
+            return results
+        missing = (zero, -1) if entries[1] is None else (zero, -1, -1)  # without entries of B their array is empty
+        return [mask.spread(*each) for each in zip(results, missing, strict=False)] + results[len(missing) :]
+
+    def _attaining_entries(
+        self, operands: Any, entries: tuple[_Entries | None, ...], parts: list[Any], W: Array
+    ) -> list[Array]:
+        """Return the entries of both operands that attain each value, from the witness of the product."""
+        xp, mask = array_namespace(W), entries[2]
+        is_of_entries = entries[0] is not None and entries[1] is None and mask is None  # as `multiply_rows` says
+        reached = xp.nonzero(W >= 0)
+        k = W[reached]
+        i, j = (reached[-2], reached[-1]) if mask is None else (mask.rows[reached], mask.columns[reached])
+        results = [W.astype(np.int32, copy=False), xp.empty(0, np.int32)]
+        for side, (own, ends) in enumerate(zip(entries[:2], ((i, k), (k, j)), strict=True)):
+            if own is not None:
+                found = k if is_of_entries else own.find(*ends)
+                results[side] = xp.full(W.shape, -1, np.int32)
+                results[side][reached] = own.attaining(operands[side], parts[side].values)[found]
+        return results
+
+
+def _fill(C: Rows, W: Any, mask: _Entries | None, zero: Any, has_places: bool) -> tuple[Array, Array | None]:
+    """Return a sparse product and its witness at all distinct places of the mask, or without one as dense matrices."""
+    xp = array_namespace(C.values)
+    rows = xp.searchsorted(C.starts, xp.arange(C.columns.size), side="right") - 1
+    if mask is not None:
+        shape: tuple[int, ...] = mask.columns.shape
+        places: Any = slice(None) if C.columns.size == mask.columns.size else mask.find(rows, C.columns)
+    else:
+        shape, places = C.shape, (rows, C.columns)
+    values, witness = xp.full(shape, zero, C.values.dtype), xp.full(shape, -1, np.int32) if has_places else None
+    values[places] = C.values
+    if witness is not None:
+        witness[places] = W.values
+    return values, witness

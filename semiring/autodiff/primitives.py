@@ -21,7 +21,7 @@ from semiring.algebra.operations import numpy_dtype
 from semiring.autodiff import entry_products, path_trees, scaled_products, sequence_gradients
 from semiring.autodiff.rules import factors, rule_of
 from semiring.closures import closure_of_rounded, closure_with_predecessors
-from semiring.errors import AlgebraError
+from semiring.errors import AlgebraError, TooLargeError
 from semiring.linalg import matmul, multiply
 from semiring.linalg.sequences import ChainArrays
 from semiring.namespaces import Array, array_namespace
@@ -205,7 +205,10 @@ STATIC: Mapping[str, type] = {
     "reflexive": bool,
     "rounded_to": str,
     "steps": int,
-    "size": int,
+    "rows": int,
+    "inner": int,
+    "columns": int,
+    "is_padded": bool,
 }
 
 
@@ -292,60 +295,155 @@ def _scatter_to_operand(library: ArrayLibrary, terms: Array, W: Array, axis: int
     return library.sum_to(library.scatter_add(terms, library.indices(W), axis, shape), operand.shape)
 
 
-def _entries_shape(library: ArrayLibrary, values: Array, B: Array, size: int) -> tuple[int, ...]:
-    return (*library.xp.broadcast_shapes(values.shape[:-1], B.shape[:-2]), size, B.shape[-1])
+# The next primitives have operands A, B and a result C that are dense matrices, or values at places: `entry_products`.
+
+
+def _entries_shape(
+    library: ArrayLibrary, A: Array, B: Array, places: Sequence[Any], rows: int, columns: int
+) -> tuple[int, ...]:
+    batch = library.xp.broadcast_shapes(
+        *(x.shape[: -1 - (place is None)] for x, place in zip((A, B), places, strict=False)),
+        *(place.shape[:-2] for place in places if place is not None),
+    )
+    return (*batch, *((rows, columns) if places[2] is None else places[2].shape[-1:]))
+
+
+def _place_shapes(
+    library: ArrayLibrary,
+    A: Array,
+    B: Array,
+    A_places: Any,
+    B_places: Any,
+    C_places: Any,
+    rows: int,
+    inner: int,
+    columns: int,
+    *static: Any,
+) -> tuple[tuple[tuple[int, ...], str | None], ...]:
+    shape = _entries_shape(library, A, B, (A_places, B_places, C_places), rows, columns)
+    batch = shape[: len(shape) - (2 if C_places is None else 1)]
+    return (shape, None), (shape, "int32"), ((*batch, 0) if B_places is None else shape, "int32")
+
+
+def _turn(x: Any, places: Any) -> Any:
+    """Return the transpose of an operand, whose entries have the places; without an operand that of the places."""
+    if places is not None:
+        return x if x is not None else places[..., [1, 0], :]
+    return None if x is None else _transpose(x)
 
 
 def _entries_gradient(
     library: ArrayLibrary, saved_arrays: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
 ) -> Gradients:
-    """Return the gradient of a product of entries and a matrix in log_plus or plus_times, by values and matrix."""
-    values, rows, columns, B, C = saved_arrays
-    xp, batch, n = library.xp, C.shape[:-2], C.shape[-1]
-    is_entry = ((rows < static[0]) & (columns < B.shape[-2]))[..., None]
-    at_rows, at_columns = (
-        xp.broadcast_to(library.indices(xp.where(is_entry[..., 0], x, 0))[..., None], (*batch, x.shape[-1], n))
-        for x in (rows, columns)
-    )
-    a, b = values[..., None], library.gather(xp.broadcast_to(B, (*batch, *B.shape[-2:])), at_columns, -2)
-    terms = xp.where(is_entry, library.gather(g[0], at_rows, -2), 0.0)
-    if rule_of(static[1]) == "plus_times":
-        by_values, by_rows = terms * b, terms * a
+    """Return the gradient of a product of entries in log_plus or plus_times by both operands."""
+    A, B, *places, C = saved_arrays
+    m, k, n, semiring, *_ = static
+    dA = dB = None
+    if rule_of(semiring) == "plus_times":
+        for_A, for_B = _roles(places, (m, k, n))
+        if needs[0]:
+            dA = library.call("entry_product", g[0], _turn(B, places[1]), *for_A, semiring, False, True)
+        if needs[1]:
+            dB = library.call("entry_product", _turn(A, places[0]), g[0], *for_B, semiring, False, True)
     else:
-        exponents = a + b + library.gather(_negate_exponents(library, C), at_rows, -2)
-        by_values = by_rows = terms * xp.exp(xp.where(is_entry, exponents, 0.0))
-    dB = library.scatter_add(by_rows, at_columns, -2, (*batch, *B.shape[-2:])) if needs[3] else None
+        minus, one = _negate_exponents(library, C), library.xp.ones_like
+        scaled = g[0], minus, one(A), A, one(B), B
+        dA, dB = _scaled_factors(library, scaled, places, (m, k, n), needs[:2])
     return (
-        library.sum_to(by_values.sum(-1), values.shape) if needs[0] else None,
-        *(None, None),
+        None if dA is None else library.sum_to(dA, A.shape),
         None if dB is None else library.sum_to(dB, B.shape),
+        *(None, None, None),
     )
+
+
+def _roles(places: Sequence[Any], sizes: tuple[int, int, int]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Return the places and sizes of the products C ⊗ Bᵀ at the places of A, and Aᵀ ⊗ C at those of B."""
+    (P, Q, R), (m, k, n) = places, sizes
+    return (R, _turn(None, Q), P, m, n, k), (_turn(None, P), R, Q, k, m, n)
+
+
+def _scaled_factors(
+    library: ArrayLibrary, arrays: Arrays, places: Sequence[Any], sizes: tuple[int, int, int], needs: Sequence[bool]
+) -> tuple[Any, Any]:
+    """Return the derivatives of Σ G·X·Y·exp(gamma + alpha + beta) by X and by Y, of G, gamma, X, alpha, Y and beta."""
+    G, gamma, X, alpha, Y, beta = arrays
+    for_X, for_Y = _roles(places, sizes)
+    dX = dY = None
+    if needs[0]:
+        turned = (_turn(x, places[1]) for x in (Y, beta))
+        dX = library.call("entry_scaled_product", G, gamma, *turned, alpha, *for_X)
+    if needs[1]:
+        turned = (_turn(x, places[0]) for x in (X, alpha))
+        dY = library.call("entry_scaled_product", *turned, G, gamma, beta, *for_Y)
+    return dX, dY
+
+
+def _entries_scaled_gradient(
+    library: ArrayLibrary, saved_arrays: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
+) -> Gradients:
+    """Return the gradient of `entry_products.entry_scaled_product` by its five operands."""
+    X, alpha, Y, beta, gamma, *places, R = saved_arrays
+    arrays = g[0], gamma, X, alpha, Y, beta
+    dX, dY = _scaled_factors(library, arrays, places, static, (needs[0] or needs[1], needs[2] or needs[3]))
+    dX, dY = (None if d is None else library.sum_to(d, x.shape) for d, x in ((dX, X), (dY, Y)))
+    by_alpha, by_beta = (None if d is None else x * d for d, x in ((dX, X), (dY, Y)))
+    return dX, by_alpha, dY, by_beta, library.sum_to(g[0] * R, gamma.shape), *(None, None, None)
 
 
 def _selected_entries_gradient(
     library: ArrayLibrary, saved_arrays: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
 ) -> Gradients:
-    """Return the gradient of a product of entries and a matrix with a selective ⊕, by values and matrix."""
-    values, columns, B, places = saved_arrays
-    xp, batch, flat = library.xp, places.shape[:-2], (*places.shape[:-2], places.shape[-2] * places.shape[-1])
-    if not values.shape[-1]:
-        return xp.zeros_like(values), None, None, xp.zeros_like(B)
-    is_reached, chosen = places >= 0, library.indices(places).reshape(flat)
+    """Return the gradient of a product of entries with a selective ⊕ by both operands."""
+    A, B, *places, from_A, from_B = saved_arrays
+    xp, (_, inner, n, semiring, *_) = library.xp, static
+    if not prod(A.shape) or not prod(B.shape):
+        return xp.zeros_like(A), xp.zeros_like(B), *(None, None, None)
+    is_reached, first = from_A >= 0, library.indices(from_A)
+    if places[2] is None:
+        i, j = library.arange(from_A.shape[-2], from_A)[:, None], library.arange(n, from_A)
+    else:
+        i, j = (library.indices(places[2][..., side, :]) for side in (0, 1))
+    dimensions = from_A.ndim - (2 if places[2] is None else 1)  # those of the batch
+    columns = None if places[0] is None else places[0][..., 1, :]
+    k = first if columns is None else library.indices(_Entries(library, columns, 1, first, dimensions).gather())
+    flat_A = first if columns is not None else i * inner + k
+    flat_B = library.indices(from_B) if places[1] is not None else k * n + j
+    used = [
+        _Entries(library, x, 1 + (place is None), flat, dimensions)
+        for x, flat, place in ((A, flat_A, places[0]), (B, flat_B, places[1]))
+    ]
+    operands = {name: xp.where(is_reached, x.gather(), 1.0) for name, x in zip("xy", used, strict=True)}
+    terms = (xp.where(is_reached, g[0] * _evaluate(library, factor, operands), 0.0) for factor in factors(semiring))
+    dA, dB = (x.scatter_add(term) if needed else None for x, term, needed in zip(used, terms, needs, strict=False))
+    return dA, dB, *(None, None, None)
 
-    def of_entries(x: Array) -> Array:
-        return library.gather(xp.broadcast_to(x, (*batch, x.shape[-1])), chosen, -1).reshape(places.shape)
 
-    k = library.indices(of_entries(columns))
-    b = library.gather(xp.broadcast_to(B, (*batch, *B.shape[-2:])), k, -2)
-    operands = {"x": xp.where(is_reached, of_entries(values), 1.0), "y": xp.where(is_reached, b, 1.0)}
-    da, db = (_evaluate(library, factor, operands) for factor in factors(static[1]))
-    by_values, by_rows = (xp.where(is_reached, g[0] * factor, 0.0) for factor in (da, db))
-    d_values = library.scatter_add(by_values.reshape(flat), chosen, -1, (*batch, values.shape[-1]))
-    return (
-        library.sum_to(d_values, values.shape) if needs[0] else None,
-        *(None, None),
-        _scatter_to_operand(library, by_rows, k, -2, B) if needs[3] else None,
-    )
+class _Entries:
+    """The entries of an operand that the values of a result use, by their positions in the flattened operand.
+
+    ``x`` has ``rank`` dimensions beside those of its batch, and ``indices`` have ``dimensions`` for the batch.
+    """
+
+    def __init__(self, library: ArrayLibrary, x: Array, rank: int, indices: Array, dimensions: int) -> None:
+        self.library, self.x, self.shape = library, x, indices.shape
+        self.batch, self.size = indices.shape[:dimensions], prod(x.shape[len(x.shape) - rank :])
+        if self.size > 2**31 and library.dtype_name(indices) == "int32":
+            raise TooLargeError(
+                f"an operand has {self.size:,} entries, too many for indices of int32: enable x64 of JAX"
+            )
+        self.indices = indices.reshape(*self.batch, prod(indices.shape[dimensions:]))
+        self.flat = x.reshape(*x.shape[: len(x.shape) - rank], self.size)
+
+    def gather(self) -> Any:
+        """Return the entries, in the shape of the indices."""
+        whole = self.library.xp.broadcast_to(self.flat, (*self.batch, self.size))
+        return self.library.gather(whole, self.indices, -1).reshape(self.shape)
+
+    def scatter_add(self, terms: Array) -> Any:
+        """Return, for each entry of the operand, the sum of the terms that used it: the transpose of `gather`."""
+        terms = terms.reshape(self.indices.shape)
+        sums = self.library.scatter_add(terms, self.indices, -1, (*self.batch, self.size))
+        return self.library.sum_to(sums, self.flat.shape).reshape(self.x.shape)
 
 
 def _entrywise_gradient(
@@ -358,8 +456,13 @@ def _entrywise_gradient(
     is_defined = (
         xp.ones_like(C, dtype=xp.bool) if rule_of(semiring) == "plus_times" else semiring.zero_for(_WIDE).item() != C
     )
-    values = {name: xp.where(is_defined, operand, 1.0) for name, operand in (("x", A), ("y", B))}
-    terms = (xp.where(is_defined, g[0] * _evaluate(library, factor, values), 0.0) for factor in factors(semiring))
+    rules = factors(semiring)
+    values = {
+        name: xp.where(is_defined, operand, 1.0)
+        for name, operand in (("x", A), ("y", B))
+        if any(name in rule.variables for rule in rules)
+    }
+    terms = (xp.where(is_defined, g[0] * _evaluate(library, rule, values), 0.0) for rule in rules)
     dA, dB = (
         library.sum_to(term, operand.shape) if needed else None
         for term, operand, needed in zip(terms, (A, B), needs, strict=True)
@@ -500,6 +603,8 @@ def _factor_gradient(library: ArrayLibrary, z: Array, y: Array, pred: Array) -> 
 # ---------------------------------------------------------------------------------------------------------- the table
 
 _OPERANDS = ("A", "x", "weights?", "lengths?")
+_PLACES = ("A_places?", "B_places?", "C_places?")
+_SIZES = ("rows", "inner", "columns")
 
 _TABLE = (
     Primitive(  # A ⊗ B for A (..., m, k), B (..., k, n) of the same number of dimensions
@@ -524,27 +629,25 @@ _TABLE = (
         _witness_gradient,
         outputs=2,
     ),
-    Primitive(  # A ⊗ B for a sparse A of entries (..., nnz), and B (..., k, n), all with as many leading dimensions
+    Primitive(  # A ⊗ B for operands and a result that are matrices, or entries (..., nnz) at places (..., 2, nnz)
         "entry_product",
-        ("values", "rows", "columns", "B"),
-        ("size", "semiring", "check"),
+        ("A", "B", *_PLACES),
+        (*_SIZES, "semiring", "check", "is_padded"),
         entry_products.entry_product,
-        lambda library, values, rows, columns, B, size, *others: ((_entries_shape(library, values, B, size), None),),
-        (0, 1, 2, 3, 4),
+        lambda library, *arguments: _place_shapes(library, *arguments)[:1],
+        (0, 1, 2, 3, 4, 5),
         _entries_gradient,
-        selective_form=("entry_product_with_places", (0, 1, 2)),
+        selective_form=("entry_product_with_places", (0, 1, 2, 3, 4, 5)),
     ),
-    Primitive(  # the same and the entry of A that attains each entry, for a selective ⊕
+    Primitive(  # the same and the entries of A and B that attain each value, for a selective ⊕
         "entry_product_with_places",
-        ("values", "rows", "columns", "B"),
-        ("size", "semiring", "check"),
+        ("A", "B", *_PLACES),
+        (*_SIZES, "semiring", "check", "is_padded"),
         entry_products.entry_product_with_places,
-        lambda library, values, rows, columns, B, size, *others: tuple(
-            (_entries_shape(library, values, B, size), dtype) for dtype in (None, "int32")
-        ),
-        (0, 2, 3, 5),
+        _place_shapes,
+        (0, 1, 2, 3, 4, 6, 7),
         _selected_entries_gradient,
-        outputs=2,
+        outputs=3,
     ),
     Primitive(  # A ⊗ B entry by entry, of arrays with the same number of dimensions, which broadcast
         "multiply",
@@ -622,6 +725,15 @@ _TABLE = (
         lambda library, X, alpha, Y, beta, gamma: ((gamma.shape, None),),
         (0, 1, 2, 3, 4, 5),
         _scaled_gradient,
+    ),
+    Primitive(  # Σ X·Y·exp(alpha + beta + gamma), of operands and a result as those of `entry_product`
+        "entry_scaled_product",
+        ("X", "alpha", "Y", "beta", "gamma", *_PLACES),
+        _SIZES,
+        entry_products.entry_scaled_product,
+        lambda library, X, alpha, Y, *others: _place_shapes(library, X, Y, *others[2:])[:1],
+        (0, 1, 2, 3, 4, 5, 6, 7, 8),
+        _entries_scaled_gradient,
     ),
     Primitive(
         "sums_up",

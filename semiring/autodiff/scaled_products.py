@@ -10,12 +10,12 @@ from semiring.algebra.catalogue import plus_times
 from semiring.linalg import matmul
 from semiring.namespaces import Array, array_namespace
 
-__all__ = ["ScaledOperand", "largest", "scaled_product"]
+__all__ = ["MAX_SCALE_EXPONENT", "ScaledOperand", "largest", "scaled_product"]
 
 
 # Terms below e⁻⁷⁴⁵ vanish in float64. If an entry is scaled by at most e⁶⁰⁰ afterwards, the lost terms are below e⁻¹⁴⁵
 # of a mantissa, which is negligible. Entries that are scaled by more are summed term by term.
-_MAX_SCALE_EXPONENT = 600.0
+MAX_SCALE_EXPONENT = 600.0
 _CHUNK_TERMS = 1 << 20  # the terms that are summed at a time
 
 
@@ -55,7 +55,7 @@ class ScaledOperand:
         xp, rows = self.xp, largest(self.xp, alpha, 1)
         P = _mantissas(xp, X, alpha - rows)
         exponent = gamma + rows + self.columns
-        far = exponent > _MAX_SCALE_EXPONENT
+        far = exponent > MAX_SCALE_EXPONENT
         # On the host this package's kernel multiplies, because threads of two libraries would wait for each other.
         product = matmul(P, self.mantissas, plus_times, check=False) if xp is np else P @ self.mantissas
         R = product * xp.exp(xp.where(far, 0.0, exponent))

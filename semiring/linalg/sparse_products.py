@@ -220,17 +220,24 @@ def _demand_annihilation(semiring: Semiring) -> None:
 
 
 def multiply_rows(
-    A: Rows, B: Array, semiring: Semiring, *, check: bool, has_entries: bool
-) -> tuple[Array, Array | None]:
-    """Return A ⊗ B for B (..., k, n) of the dtype of A, and with ``has_entries`` which entry of A attains each entry.
+    A: Any, B: Any, mask: Rows | None, semiring: Semiring, *, check: bool, has_witness: bool
+) -> tuple[Any, Any]:
+    """Return A ⊗ B, at the positions of a mask or everywhere, and its witness or None.
 
-    Columns of a row of A ascend, and may repeat. An entry that is the zero is attained by none, -1.
+    The operands are `Rows` or arrays of one dtype in one memory, and one of them or the result is sparse. With a mask,
+    and for two sparse operands, the results are `Rows`: entries that some pair reaches. Otherwise they are arrays, and
+    the witness of a sparse A is which of its entries attains the value, in place of k. A value that is the zero has the
+    witness -1.
     """
     _demand_annihilation(semiring)
-    scans = [_scan(semiring, check, "A", A), _scan(semiring, check, "B", B)]
-    product = _Product(semiring, A.values.dtype, scans, None, has_entries, A.values)
-    product.demand_range(A, B, None, False)
-    return product.dense(A, B, _product_shape(A, B), of_entries=True)
+    scans = [_scan(semiring, check, name, x) for name, x in (("A", A), ("B", B))]
+    sample = A.values if isinstance(A, Rows) else A
+    product = _Product(semiring, sample.dtype, scans, None, has_witness, sample)
+    shape = _product_shape(A, B)
+    product.demand_range(A, B, mask, False)
+    if mask is not None or (isinstance(A, Rows) and isinstance(B, Rows)):
+        return product.sparse(A, B, mask, False)
+    return product.dense(A, B, shape, of_entries=isinstance(A, Rows))
 
 
 def multiply_sparse(

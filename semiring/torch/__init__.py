@@ -15,6 +15,7 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.autodiff.rules import Rule, key_of, refuse_explain, rule_of, semiring_of
 from semiring.errors import DeviceError, DTypeError, MissingExtraError, ShapeError, inner_size_error
+from semiring.linalg import matmul as matmul_without_gradient
 from semiring.linalg.contraction.notation import Notation, Subscripts, read_notation, split_arguments
 from semiring.linalg.contraction.orders import find_order
 from semiring.linalg.contraction.steps import contract, prepare_terms
@@ -33,45 +34,54 @@ if TYPE_CHECKING:
 else:
     Tensor: TypeAlias = torch.Tensor
 
-__all__ = ["closure", "einsum", "matmul", "multi_dot", "reduce", "scan"]
+__all__ = ["closure", "einsum", "matmul", "multi_dot", "reduce", "scan", "spmm"]
 
 # A semiring never changes. Without this registration, the compiler of PyTorch 2.11 accepts only names of semirings.
 torch.utils._pytree.register_constant(Semiring)
 
 
 @refuse_explain
-def matmul(A: Tensor, B: Tensor, semiring: Semiring | str | None = None, *, check: bool = True) -> Tensor:
+def matmul(
+    A: Tensor, B: Tensor, semiring: Semiring | str | None = None, *, mask: Tensor | None = None, check: bool = True
+) -> Tensor:
     """Return the product C[i, j] = ⊕ₖ A[i, k] ⊗ B[k, j], differentiable by A and B.
 
     Parameters
     ----------
     A, B : Tensor, shapes (..., m, k) and (..., k, n)
         Tensors of one dtype on one device, of any strides. Leading dimensions broadcast. A 1-D operand is one row
-        (left) or one column (right), as in `torch.matmul`. A may be a sparse matrix on the host, in CSR or COO layout,
-        if B is dense. What it does not store is the zero.
+        (left) or one column (right), as in `torch.matmul`. Each may be a sparse matrix in COO, CSR or CSC layout. What
+        it does not store is the zero, and ⊕ adds entries that are stored twice. A sparse A of the shape (m, k, n),
+        whose values are (nnz, n), has a value for each column of B: then C[i, j] = ⊕ₖ A[i, k, j] ⊗ B[k, j].
     semiring : Semiring or str, optional
         A `Semiring` or the name of one in the catalogue. The default is min-plus.
+    mask : Tensor, shape (m, n), optional
+        A sparse tensor, whose stored entries are the mask, or a tensor of bool. The result of two matrices is then
+        sparse, and only its entries at the mask are computed.
     check : bool, default True
         Scan for NaN and entries outside the domain.
 
     Returns
     -------
     Tensor, shape (..., m, n)
-        The product, in the dtype and on the device of A and B. A 1-D operand has no dimension in it. The product of a
-        sparse matrix is dense.
+        The product, in the dtype and on the device of A and B. A 1-D operand has no dimension in it. It is sparse for
+        two sparse operands and with a mask, in the layout of the first sparse argument, COO without one. With a mask it
+        stores every entry of the mask: where no pair of entries meets, the zero.
 
     Raises
     ------
     ShapeError
-        If an operand is a scalar, or the shapes do not fit.
+        If an operand is a scalar, the shapes do not fit, or an index of a sparse tensor is outside its shape.
     DTypeError, DeviceError
-        If the dtypes or the devices of the operands differ, or a sparse A is on a GPU.
+        If the dtypes or the devices of the operands differ, or a dense mask is not bool.
     TypeError
-        If B is not a dense tensor, or a sparse A has another layout.
+        If an argument is not a tensor, or a sparse A of three dimensions multiplies a sparse matrix.
     ValueError
-        If A in COO layout stores an entry twice.
+        If an operand in COO layout stores an entry twice and requires a gradient, and ⊕ is not +. PyTorch gives each of
+        the two values the gradient of their sum by +, which is wrong then. `spmm` takes such entries.
     AlgebraError
-        If an operand requires a gradient, and the semiring has none.
+        If an operand requires a gradient, and the semiring has none. For a sparse operand, if the zero does not
+        annihilate.
     DomainError, IntegerOverflowError
         As in `semiring.matmul`.
 
@@ -83,9 +93,10 @@ def matmul(A: Tensor, B: Tensor, semiring: Semiring | str | None = None, *, chec
     `semiring.matmul`.
 
     It costs m·k·n pairs. For a selective ⊕ it takes about twice the time if an operand requires a gradient. The
-    backward pass costs O(m·n) for a selective ⊕, and two products for log_plus and plus_times. A sparse A costs its
-    entries times n pairs, and is differentiable by its stored values. In log_plus and plus_times the backward pass then
-    has workspace for all pairs. `torch.compile` breaks its graph there.
+    backward pass costs O(m·n) for a selective ⊕, and two products for log_plus and plus_times. Sparse operands cost the
+    pairs of their entries, and are differentiable by their stored values. Their backward pass costs O(nnz) of the
+    result for a selective ⊕, two products for plus_times, and two to four for log_plus. `torch.compile` breaks its
+    graph at a sparse tensor: `spmm` has none.
 
     Examples
     --------
@@ -95,8 +106,8 @@ def matmul(A: Tensor, B: Tensor, semiring: Semiring | str | None = None, *, chec
     >>> C.tolist(), A.grad.tolist()
     ([[0.0, 3.0], [7.0, 2.0]], [[2.0, 0.0], [1.0, 1.0]])
     """
-    if isinstance(A, torch.Tensor) and A.layout in (torch.sparse_csr, torch.sparse_coo):
-        product: Tensor = _sparse_matmul(A, B, semiring, check)
+    if mask is not None or _is_sparse(A) or _is_sparse(B):
+        product: Tensor = _sparse_matmul(A, B, semiring, mask, check)
         return product
     _check_tensors(A=A, B=B)
     if _is_rounded(A):
@@ -117,37 +128,213 @@ def matmul(A: Tensor, B: Tensor, semiring: Semiring | str | None = None, *, chec
     return result.squeeze(-1) if B.dim() == 1 else result
 
 
-@torch.compiler.disable  # type: ignore[untyped-decorator]  # the compiler does not trace the parts of sparse tensors
-def _sparse_matmul(A: Tensor, B: Tensor, semiring: Semiring | str | None, check: bool) -> Tensor:
-    """Return A ⊗ B for a sparse A, differentiable by its stored values and by B."""
-    if A.device.type != "cpu":
-        raise DeviceError("A is a sparse tensor on a GPU: sparse tensors are multiplied on the host, A.cpu()")
-    if A.dim() != 2 or A.dense_dim():
-        raise ShapeError(f"A is a sparse tensor of the shape {tuple(A.shape)}: only matrices are accepted")
-    if A.layout == torch.sparse_coo:
-        entries = A.coalesce()
-        if entries._nnz() != A._nnz():  # `coalesce` has added them by +
-            raise ValueError("A stores an entry more than once: call A.coalesce() first if the sum is meant")
-        (rows, columns), values = entries.indices(), entries.values()
-    else:
-        values, columns, starts = A.values(), A.col_indices().long(), A.crow_indices()
-        rows = torch.repeat_interleave(torch.arange(A.shape[0]), starts.diff())
-    _check_tensors(A=values, B=B)
-    if not B.dim() or A.shape[1] != B.shape[-2 if B.dim() > 1 else 0]:
-        raise inner_size_error(tuple(A.shape), tuple(B.shape))
+@refuse_explain
+def spmm(
+    indices: Tensor,
+    values: Tensor,
+    size: tuple[int, int],
+    B: Tensor,
+    semiring: Semiring | str | None = None,
+    *,
+    check: bool = True,
+) -> Tensor:
+    """Return A ⊗ B for a sparse A that is given by its entries, differentiable by the values and by B.
+
+    It is the form of `matmul` for `torch.compile` and `torch.func.vmap`, which do not trace sparse tensors.
+
+    Parameters
+    ----------
+    indices : Tensor of int, shape (2, nnz)
+        The rows and the columns of the entries, in any order, as of `torch.sparse_coo_tensor`. Entries that are listed
+        twice are added by ⊕.
+    values : Tensor, shape (nnz,) or (nnz, n)
+        The value of each entry, or one for each column of B: then C[i, j] = ⊕ₖ A[i, k, j] ⊗ B[k, j].
+    size : tuple of int
+        The shape (m, k) of A.
+    B : Tensor, shape (..., k, n)
+        A dense tensor of the dtype and on the device of the values.
+    semiring : Semiring or str, optional
+        A `Semiring` or the name of one in the catalogue. The default is min-plus.
+    check : bool, default True
+        Scan for NaN and entries outside the domain.
+
+    Returns
+    -------
+    Tensor, shape (..., m, n)
+        The product. A row without entries holds the zero.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not fit, or an index is outside the size.
+    TypeError, DTypeError, DeviceError, AlgebraError, DomainError, IntegerOverflowError
+        As in `matmul`.
+
+    Notes
+    -----
+    The gradient is that of `matmul`. It costs nnz·n pairs. Values for each column take a workspace for all pairs.
+
+    Examples
+    --------
+    >>> edges = torch.tensor([[1, 2, 2], [0, 0, 1]])  # heads, tails
+    >>> weights = torch.tensor([[2.0, 0.0], [9.0, 1.0], [3.0, 5.0]])
+    >>> spmm(edges, weights, (3, 3), torch.tensor([[0.0, 0.0], [1.0, 1.0], [5.0, 5.0]])).tolist()
+    [[inf, inf], [2.0, 0.0], [4.0, 1.0]]
+    """
+    _check_tensors(values=values, B=B)
+    if indices.dim() != 2 or indices.shape[0] != 2 or indices.shape[1:] != values.shape[:1] or values.dim() > 2:
+        raise ShapeError(
+            f"indices is {tuple(indices.shape)}, values is {tuple(values.shape)}: shapes (2, nnz) and (nnz,) or "
+            "(nnz, n) are expected"
+        )
+    if B.dim() < 2 or size[1] != B.shape[-2]:
+        raise inner_size_error(tuple(size), tuple(B.shape))
+    if values.dim() == 2 and values.shape[1] != B.shape[-1]:
+        raise ShapeError(f"values is {tuple(values.shape)}, B is {tuple(B.shape)}: their numbers of columns differ")
     dtype = values.dtype
-    right = B.unsqueeze(1) if B.dim() == 1 else B
     if _is_rounded(B):
-        values, right = values.float(), right.float()
-    lead = (1,) * (right.dim() - 2)
-    arrays = *(x.reshape(*lead, -1) for x in (values, rows, columns)), right
-    key, m = _semiring_key(semiring), int(A.shape[0])
-    if _records_gradients(values, B) and _gradient_rule(key) == "selective":
-        result: Tensor = operators.entry_product_with_places(*arrays, m, key, check)[0]
+        values, B = values.float(), B.float()
+    key, (m, k) = _semiring_key(semiring), size
+    if values.dim() == 2:  # messages, which are added by a matrix of ones
+        messages = B.index_select(-2, indices[1])
+        values = values.reshape((1,) * (B.dim() - 2) + tuple(values.shape))
+        B = operators.multiply(values, messages, key, check)
+        indices = torch.stack([indices[0], torch.arange(B.shape[-2], dtype=indices.dtype, device=indices.device)])
+        one = _zero_and_one(key, _dtype_name(B))[1]
+        values, k, check = torch.full(values.shape[-2:-1], one, dtype=B.dtype, device=B.device), B.shape[-2], False
+    lead = (1,) * (B.dim() - 2)
+    places = indices.reshape(*lead, *indices.shape)
+    return _multiply_entries(values.reshape(*lead, -1), B, (places, None, None), (m, k, B.shape[-1]), key, check).to(
+        dtype
+    )
+
+
+def _multiply_entries(
+    A: Tensor, B: Tensor, places: tuple[Tensor | None, ...], sizes: tuple[int, int, int], key: str, check: bool
+) -> Tensor:
+    """Return A ⊗ B by the operator `entry_product`, or by the one with the gradient of a selective ⊕."""
+    arguments = A, B, *places, *sizes, key, check, False
+    if _records_gradients(A, B) and _gradient_rule(key) == "selective":
+        result: Tensor = operators.entry_product_with_places(*arguments)[0]
     else:
-        result = operators.entry_product(*arrays, m, key, check)
-    result = result.to(dtype)
-    return result.squeeze(-1) if B.dim() == 1 else result
+        result = operators.entry_product(*arguments)
+    return result
+
+
+@torch.compiler.disable  # type: ignore[untyped-decorator]  # the compiler does not trace sparse tensors
+def _sparse_matmul(A: Tensor, B: Tensor, semiring: Semiring | str | None, mask: Tensor | None, check: bool) -> Tensor:
+    """Return A ⊗ B for a sparse operand or a mask, differentiable by the stored values and by dense operands."""
+    key = _semiring_key(semiring)
+    values, places = zip(*(_read_entries(x, name, key) for name, x in (("A", A), ("B", B))), strict=True)
+    _check_tensors(A=values[0], B=values[1])
+    if not A.dim() or not B.dim():
+        raise ShapeError(f"A is {tuple(A.shape)}, B is {tuple(B.shape)}: a scalar is no operand of a product")
+    if _is_sparse(A) and A.dense_dim():
+        if _is_sparse(B) or mask is not None:
+            raise TypeError("A has values of several columns: then B is a dense tensor, and mask= is left out")
+        return spmm(places[0], values[0], tuple(A.shape[:2]), B, semiring, check=check)
+    if A.shape[-1] != B.shape[-2 if B.dim() > 1 else 0]:
+        raise inner_size_error(tuple(A.shape), tuple(B.shape))
+    if mask is None and _is_sparse(A) and _is_sparse(B):
+        mask = matmul_without_gradient(A.detach(), B.detach(), semiring, check=check)
+        if not _records_gradients(*values):
+            return mask
+    left, right = (x.float() if _is_rounded(x) else x for x in values)
+    left = left.unsqueeze(0) if A.dim() == 1 else left
+    right = right.unsqueeze(1) if B.dim() == 1 else right
+    rank, dtype = max(2, A.dim(), B.dim()), values[0].dtype
+    (left, P), (right, Q) = (_pad(x, place, rank) for x, place in zip((left, right), places, strict=True))
+    m, k, n = (A.shape[-2] if A.dim() > 1 else 1), A.shape[-1], (B.shape[-1] if B.dim() > 1 else 1)
+    if mask is None:
+        result = _multiply_entries(left, right, (P, Q, None), (m, k, n), key, check).to(dtype)
+        result = result.squeeze(-2) if A.dim() == 1 else result
+        return result.squeeze(-1) if B.dim() == 1 else result
+    if rank > 2 or A.dim() == 1 or B.dim() == 1:
+        raise ShapeError(f"A is {tuple(A.shape)}, B is {tuple(B.shape)}: mask= is for products of two matrices")
+    R = _read_mask(mask, (m, n), left.device)
+    C = _multiply_entries(left, right, (P, Q, R), (m, k, n), key, check).to(dtype)
+    return _as_sparse(C, R, (m, n), next((x.layout for x in (A, B, mask) if _is_sparse(x)), torch.sparse_coo))
+
+
+_SPARSE_LAYOUTS = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc)
+
+
+def _is_sparse(x: Any) -> bool:
+    return isinstance(x, torch.Tensor) and x.layout in _SPARSE_LAYOUTS
+
+
+def _pad(x: Tensor, places: Tensor | None, rank: int) -> tuple[Tensor, Tensor | None]:
+    """Return an operand with as many leading dimensions as the other one, and its places."""
+    if places is None:
+        return x.reshape((1,) * (rank - x.dim()) + tuple(x.shape)), None
+    lead = (1,) * (rank - 2)
+    return x.reshape(*lead, -1), places.reshape(*lead, *places.shape)
+
+
+def _read_entries(x: Tensor, name: str, key: str) -> tuple[Tensor, Tensor | None]:
+    """Return the values and the places (2, nnz) of a sparse matrix, or a dense tensor and None.
+
+    Raises `ValueError` for entries in COO layout that are stored twice, if PyTorch's gradient by them were wrong.
+    """
+    if not _is_sparse(x):
+        return x, None
+    if x.sparse_dim() != 2 or x.dense_dim() > (name == "A") or x.dim() - x.dense_dim() != 2:
+        raise ShapeError(f"{name} is a sparse tensor of the shape {tuple(x.shape)}: only matrices are accepted")
+    if x.layout != torch.sparse_coo:
+        by_rows = x.layout == torch.sparse_csr
+        starts, minor = (x.crow_indices(), x.col_indices()) if by_rows else (x.ccol_indices(), x.row_indices())
+        numbers = torch.arange(starts.shape[0] - 1, dtype=minor.dtype, device=x.device)
+        major = torch.repeat_interleave(numbers, starts.diff(), output_size=minor.shape[0])
+        return x.values(), torch.stack([major, minor] if by_rows else [minor, major])
+    if not _records_gradients(x):
+        return x._values(), x._indices()
+    entries = x.coalesce()
+    if entries._nnz() != x._nnz() and _gradient_rule(key) != "plus_times":  # `coalesce` adds them by +
+        raise ValueError(
+            f"{name} stores an entry more than once, and PyTorch gives both values the gradient of their sum by +: "
+            f"call {name}.coalesce() first if that sum is meant, else pass the entries to semiring.torch.spmm"
+        )
+    return entries.values(), entries.indices()
+
+
+def _read_mask(mask: Tensor, shape: tuple[int, int], device: Any) -> Tensor:
+    """Return the places (2, nnz) of a mask, each once, in ascending order.
+
+    Raises `DTypeError`, `ShapeError` and `DeviceError`.
+    """
+    if not isinstance(mask, torch.Tensor):
+        raise TypeError(f"mask is a {type(mask).__name__}: pass a sparse tensor or a tensor of bool")
+    if tuple(mask.shape) != shape:
+        raise ShapeError(
+            f"mask is {tuple(mask.shape)}, the product is {shape}: pass a mask of the shape of the product"
+        )
+    if mask.device != device:
+        raise DeviceError(f"A is on {device}, mask on {mask.device}: move one, mask.to('{device}')")
+    mask = mask.detach()
+    if _is_sparse(mask):
+        places = _read_entries(mask, "mask", "")[1]
+        ones = torch.ones(mask._nnz(), dtype=torch.uint8, device=device)
+        return torch.sparse_coo_tensor(places, ones, shape, check_invariants=True).coalesce().indices()
+    if mask.dtype != torch.bool:
+        raise DTypeError(
+            f"mask has dtype {mask.dtype}: pass truth values, such as mask != 0, or a sparse tensor, whose stored "
+            "entries are the mask"
+        )
+    return mask.nonzero().mT
+
+
+def _as_sparse(values: Tensor, places: Tensor, shape: tuple[int, int], layout: Any) -> Tensor:
+    """Return values at ascending places as a sparse tensor of a layout, differentiable by the values."""
+    options: dict[str, Any] = {"size": shape, "check_invariants": False}
+    if layout == torch.sparse_coo:
+        return torch.sparse_coo_tensor(places, values, is_coalesced=True, **options)
+    (major, minor), length = places, shape[0]
+    if layout == torch.sparse_csc:
+        order = torch.argsort(minor, stable=True)
+        major, minor, values, length = minor[order], major[order], values[order], shape[1]
+    starts = torch.searchsorted(major.contiguous(), torch.arange(length + 1, device=major.device))
+    make = torch.sparse_csr_tensor if layout == torch.sparse_csr else torch.sparse_csc_tensor
+    return make(starts, minor, values, **options)
 
 
 @refuse_explain

@@ -26,6 +26,7 @@ __all__ = [
     "closure_trees",
     "entry_product",
     "entry_product_with_places",
+    "entry_scaled_product",
     "matmul",
     "matmul_witness",
     "multi_dot",
@@ -186,6 +187,7 @@ _OPERATORS = {name: DifferentiableOperator(primitive) for name, primitive in PRI
 
 closure, closure_trees = _OPERATORS["closure"], _OPERATORS["closure_trees"]
 entry_product, entry_product_with_places = (_OPERATORS[name] for name in ("entry_product", "entry_product_with_places"))
+entry_scaled_product = _OPERATORS["entry_scaled_product"]
 matmul, matmul_witness = _OPERATORS["matmul"], _OPERATORS["matmul_witness"]
 multiply = _OPERATORS["multiply"]
 multi_dot, scan = _OPERATORS["multi_dot"], _OPERATORS["scan"]

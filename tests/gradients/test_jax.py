@@ -71,37 +71,6 @@ def test_first_and_second_derivatives_by_finite_differences(semiring, rng):
         check_grads(close, (Q,), order=2, modes=["rev"], eps=1e-6)
 
 
-@pytest.mark.parametrize("semiring", ["min_plus", "log_plus", "plus_times", OWN], ids=str)
-def test_sparse_matrices_have_the_products_and_gradients_of_dense_ones(semiring, rng):
-    sparse = pytest.importorskip("jax.experimental.sparse")
-    name = semiring if isinstance(semiring, str) else "max_times"
-    zero = float(sr.as_semiring(semiring).zero_for(np.dtype(float)))
-    mask = rng.random((5, 6)) < 0.5
-    mask[2] = False
-    values, B = weights(rng, name, (mask.sum(),)), weights(rng, name, (3, 6, 2))
-    places = np.argwhere(np.pad(mask, ((0, 0), (0, 1)), constant_values=True)).astype(np.int32)  # column 6 lies outside
-    is_stored = places[:, 1] < 6
-    padded = jnp.full(len(places), math.nan if name == "max_times" else 7.0).at[is_stored].set(values)
-
-    def sparse_loss(data, B, semiring=semiring):
-        C = differentiable.matmul(sparse.BCOO((data, places), shape=(5, 6)), B, semiring)
-        return jnp.where(jnp.isfinite(C), jnp.cos(C), 0).sum()
-
-    def dense_loss(values, B):
-        A = jnp.full((5, 6), zero).at[tuple(places[is_stored].T)].set(values)
-        C = differentiable.matmul(A, B, semiring)
-        return jnp.where(jnp.isfinite(C), jnp.cos(C), 0).sum()
-
-    for right in (B, B[0], B[0, :, 0]):
-        total, (by_data, by_matrix) = jax.jit(jax.value_and_grad(sparse_loss, (0, 1)))(padded, right)
-        expected, (by_values, by_dense) = jax.value_and_grad(dense_loss, (0, 1))(values, right)
-        assert_alike((total, by_data[is_stored], by_matrix), (expected, by_values, by_dense))
-        assert not by_data[~is_stored].any()
-    stacked = jax.vmap(jax.grad(sparse_loss, (0, 1)), in_axes=(None, 0))(padded, B)
-    for i in range(3):
-        assert_alike(jax.tree.map(lambda x, i=i: x[i], stacked), jax.grad(sparse_loss, (0, 1))(padded, B[i]))
-
-
 @pytest.mark.full
 @pytest.mark.parametrize(
     "semiring", full(lambda semiring: semiring == OWN, ["min_plus", "log_plus", "plus_times", OWN]), ids=str

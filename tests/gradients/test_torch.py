@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tiers import full
 
 import semiring as sr
-from semiring.errors import AlgebraError, DeviceError, DomainError, DTypeError, NegativeCycleError, ShapeError
+from semiring.errors import AlgebraError, DeviceError, DomainError, DTypeError, NegativeCycleError
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
@@ -100,61 +100,6 @@ def test_first_and_second_derivatives_of_products_by_finite_differences(semiring
     B = weights(rng, name, (4, 2)).requires_grad_()
     assert torch.autograd.gradcheck(lambda A, B: differentiable.matmul(A, B, semiring), (A, B))
     assert torch.autograd.gradgradcheck(lambda A, B: differentiable.matmul(A, B, semiring), (A, B))
-
-
-@pytest.mark.filterwarnings("ignore:Sparse:UserWarning")  # PyTorch's own, once a process
-@pytest.mark.parametrize("layout", ["coo", "csr"])
-@pytest.mark.parametrize("semiring", full(lambda semiring: semiring in (*FULL, GADGET), [*NAMES, GADGET]), ids=str)
-def test_sparse_matrices_have_the_products_and_gradients_of_dense_ones(semiring, layout, rng):
-    name = semiring if isinstance(semiring, str) else "max_times"
-    zero = float(sr.as_semiring(semiring).zero_for(np.dtype(float)))
-    mask = rng.random((6, 7)) < 0.5
-    mask[2], mask[:, 4] = False, False
-    rows, columns = map(torch.from_numpy, np.nonzero(mask))
-    starts = torch.from_numpy(np.searchsorted(rows.numpy(), np.arange(7)))
-    values, whole, vector = (weights(rng, name, shape) for shape in [rows.shape, (3, 7, 2), (7,)])
-
-    def sparse(values):
-        if layout == "csr":
-            return torch.sparse_csr_tensor(starts, columns, values, size=(6, 7))
-        return torch.sparse_coo_tensor(torch.stack([rows, columns]), values, (6, 7))
-
-    def dense(values):
-        return torch.full((6, 7), zero, dtype=values.dtype).index_put((rows, columns), values)
-
-    for B in (whole, whole[0], vector):
-        found, expected = (
-            gradients(lambda values, B, make=make: differentiable.matmul(make(values), B, semiring), values, B)
-            for make in (sparse, dense)
-        )
-        assert_alike(found, expected, 1e-12)
-    leaf = sparse(values).requires_grad_()
-    C = differentiable.matmul(leaf, whole[0], semiring)
-    torch.where(torch.isfinite(C), C, 0).sum().backward()
-    assert leaf.grad.layout == leaf.layout
-    if semiring in ("log_plus", "plus_times"):
-        values.requires_grad_()
-        assert torch.autograd.gradgradcheck(
-            lambda values, B: differentiable.matmul(sparse(values), B, semiring)[:2], (values, vector.requires_grad_())
-        )
-
-
-@pytest.mark.filterwarnings("ignore:Sparse:UserWarning")
-def test_sparse_matrices_that_are_refused():
-    A, B = torch.eye(2).to_sparse(), torch.eye(2)
-    twice = torch.sparse_coo_tensor(torch.tensor([[0, 0], [1, 1]]), torch.ones(2), (2, 2))
-    with pytest.raises(ValueError, match=r"more than once: call A\.coalesce"):
-        differentiable.matmul(twice, B)
-    with pytest.raises(TypeError, match="to_dense"):
-        differentiable.matmul(B, A)
-    with pytest.raises(ShapeError, match="inner sizes 2 and 3 differ"):
-        differentiable.matmul(A, torch.ones(3))
-    with pytest.raises(DTypeError, match=r"B\.to\(torch\.float32\)"):
-        differentiable.matmul(A, B.double())
-    with pytest.raises(DomainError, match=r"A\[1, 1\] is nan"):
-        differentiable.matmul(torch.tensor([[0.0, 1], [1, math.nan]]).to_sparse(), B)
-    with pytest.raises(AlgebraError, match="no sparse matrices"):
-        differentiable.matmul(A, B, sr.Semiring("shifted", "max(x, y)", "x + y + 1", 0, -1, domain=(0, 9)))
 
 
 def test_one_operand_may_be_without_gradient(rng):
@@ -393,14 +338,15 @@ def cases():
     A, B = torch.rand(2, 3, 4, dtype=torch.float64), torch.rand(1, 4, 2, dtype=torch.float64)
     Q = torch.rand(2, 4, 4, dtype=torch.float64) / 8
     pred = operators.closure_trees(Q, "min_plus", True, "")[1]
-    entries = torch.rand(3, dtype=torch.float64), torch.tensor([0, 2, 2]), torch.tensor([1, 0, 3])
+    entries = torch.rand(3, dtype=torch.float64), B[0], torch.tensor([[0, 2, 2], [1, 0, 3]])
     return {
         "matmul": (A, B, "log_plus", True),
         "matmul_witness": (A, B, "min_plus", True),
         "closure": (Q, "plus_times", True, True, ""),
         "closure_trees": (Q, "max_times", True, ""),
-        "entry_product": (*entries, B[0], 3, "log_plus", True),
-        "entry_product_with_places": (*entries, B[0], 3, "min_plus", True),
+        "entry_product": (*entries, None, None, 3, 4, 2, "log_plus", True, False),
+        "entry_product_with_places": (*entries, None, None, 3, 4, 2, "min_plus", True, False),
+        "entry_scaled_product": (*entries[:1] * 2, B[0], B[0], B[0, :3], entries[2], None, None, 3, 4, 2),
         "scaled_product": (Q, Q, Q, Q, Q),
         "sums_up": (Q, Q, pred),
         "sums_down": (Q, Q, pred),
@@ -413,7 +359,7 @@ def cases():
     "name",
     [
         *("matmul", "matmul_witness", "entry_product", "entry_product_with_places", "closure", "closure_trees"),
-        *("scaled_product", "sums_up", "sums_down"),
+        *("entry_scaled_product", "scaled_product", "sums_up", "sums_down"),
     ],
 )
 def test_each_operator_is_registered_as_pytorch_wants(name):

@@ -1,0 +1,359 @@
+"""Test products with sparse operands and masks in PyTorch and JAX: values, gradients, ties, ∞, duplicates."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from gradient_cases import NAMES, draw_weights
+from tiers import full
+
+import semiring as sr
+from semiring.errors import AlgebraError, DomainError, DTypeError, ShapeError
+
+pytestmark = [
+    pytest.mark.full,  # these libraries alone take seconds to import
+    pytest.mark.filterwarnings("ignore:Sparse:UserWarning"),  # PyTorch's own, once a process
+]
+
+#: An operation whose derivatives by x and y differ; its 1 is neutral on the right alone.
+GADGET = sr.Semiring("gadget", add="max(x, y)", mul="x * y * y", zero=0, one=1, domain=(0, 1), contract=True)
+FEW = ("min_plus", "max_times", "plus_times", "log_plus", GADGET)
+#: Which of A and B are sparse, and whether there is a mask.
+FORMS = [
+    "sparse dense",
+    "dense sparse",
+    "sparse sparse mask",
+    "dense dense mask",
+    "sparse dense mask",
+    "dense sparse mask",
+]
+
+
+class Torch:
+    def __init__(self) -> None:
+        import torch
+
+        import semiring.torch as differentiable
+
+        self.torch, self.functions, self.array = torch, differentiable, torch.tensor
+
+    def sparse(self, values, rows, columns, shape, layout="coo"):
+        torch = self.torch
+        if layout == "coo":
+            return torch.sparse_coo_tensor(torch.tensor(np.stack([rows, columns])), values, shape)
+        by_rows = layout == "csr"
+        major, minor = (rows, columns) if by_rows else (columns, rows)
+        order = np.lexsort((minor, major))
+        starts = np.searchsorted(major[order], np.arange(shape[not by_rows] + 1))
+        make = torch.sparse_csr_tensor if by_rows else torch.sparse_csc_tensor
+        return make(torch.tensor(starts), torch.tensor(minor[order]), values[torch.tensor(order)], shape)
+
+    def stored(self, C, rows, columns):
+        """Return the stored values in the order of the places."""
+        C = C.to_sparse_coo().coalesce()
+        assert C.indices().tolist() == [rows.tolist(), columns.tolist()]
+        return C.values()
+
+    def pull_back(self, function, *arrays):
+        leaves = [self.array(array).requires_grad_() for array in arrays]
+        value = function(*leaves)
+        g = self.array(np.random.default_rng(0).normal(size=tuple(value.shape))).to(value.dtype)
+        return value.detach().numpy(), [x.numpy() for x in self.torch.autograd.grad(value, leaves, g)]
+
+
+class Jax:
+    def __init__(self) -> None:
+        import jax
+        from jax.experimental import sparse
+
+        import semiring.jax as differentiable
+
+        self.jax, self.functions, self.array, self.bcoo = jax, differentiable, jax.numpy.asarray, sparse.BCOO
+
+    def sparse(self, values, rows, columns, shape, layout="coo"):
+        return self.bcoo((values, self.jax.numpy.asarray(np.stack([rows, columns], axis=1))), shape=tuple(shape))
+
+    def stored(self, C, rows, columns):
+        return C.data  # C has the indices of the mask
+
+    def pull_back(self, function, *arrays):
+        value, pull = self.jax.vjp(self.jax.jit(function), *map(self.array, arrays))
+        gradients = pull(self.array(np.random.default_rng(0).normal(size=value.shape)).astype(value.dtype))
+        return np.asarray(value), [np.asarray(gradient) for gradient in gradients]
+
+
+@pytest.fixture(params=["torch", "jax"])
+def library(request):
+    imported = pytest.importorskip(request.param)
+    if request.param == "torch":
+        yield Torch()
+        return
+    imported.config.update("jax_disable_most_optimizations", True)
+    with imported.enable_x64(True):
+        yield Jax()
+
+
+def zero_of(semiring):
+    return float(sr.as_semiring(semiring).zero_for(np.dtype(float)))
+
+
+def draw(rng, semiring, shape, *, has_ties=False):
+    """Return entries far from ties, or with many ties and some that are the zero; logarithms then lie far apart."""
+    name = semiring if isinstance(semiring, str) else "max_times"
+    if not has_ties:
+        return draw_weights(rng, name, shape)
+    values = {"min_times": 1.0, "lukasiewicz": 0.75}.get(name, 0.5) + 0.25 * rng.integers(0, 2, shape)
+    values = 2000 * values if name == "log_plus" else values
+    return np.where(rng.random(shape) < 0.2, zero_of(semiring), values)
+
+
+def draw_places(rng, shape):
+    """Return the rows and columns of random entries, with a full row, an empty row and an empty column."""
+    is_stored = rng.random(shape) < 0.6
+    is_stored[0], is_stored[2], is_stored[:, 3] = True, False, False
+    return np.nonzero(is_stored)
+
+
+@pytest.mark.parametrize("has_ties", [False, True])
+@pytest.mark.parametrize(
+    ("library", "semiring", "form"),
+    full(
+        lambda library, semiring, form: library == "torch" and semiring in ("min_plus", "log_plus", "plus_times"),
+        [
+            (library, semiring, form)
+            for library, semirings in (("torch", [*NAMES, GADGET]), ("jax", FEW))
+            for semiring, form in product(semirings, FORMS)
+        ],
+    ),
+    indirect=["library"],
+    ids=str,
+)
+def test_sparse_operands_and_masks_have_the_products_and_gradients_of_dense_matrices(
+    library, semiring, form, has_ties, rng
+):
+    (m, k, n), zero, matmul = (6, 7, 5), zero_of(semiring), library.functions.matmul
+    shapes = [(m, k), (k, n)]
+    sparse, has_mask = [word == "sparse" for word in form.split()[:2]], form.endswith("mask")
+    places = [
+        draw_places(rng, shape) if own else np.nonzero(np.ones(shape))
+        for own, shape in zip(sparse, shapes, strict=True)
+    ]
+    mask = draw_places(rng, (m, n))
+    arrays = [draw(rng, semiring, ends[0].size, has_ties=has_ties) for ends in places]
+    if has_ties:
+        arrays[0][places[0][0] == 0] = zero  # row 0 of the result is the zero
+    layouts = rng.permutation(["coo", "csr", "csc"])
+
+    def operand(values, side):
+        shape = shapes[side]
+        if sparse[side]:
+            return library.sparse(values, *places[side], shape, layouts[side])
+        return values.reshape(shape)
+
+    def dense(values, side):
+        flat = np.ravel_multi_index(places[side], shapes[side])
+        whole = library.array(np.full(m * k if side == 0 else k * n, zero))
+        if isinstance(library, Jax):
+            return whole.at[flat].set(values).reshape(shapes[side])
+        return whole.index_put((library.array(flat),), values).reshape(shapes[side])
+
+    def found(x, y):
+        A, B = operand(x, 0), operand(y, 1)
+        if not has_mask:
+            return matmul(A, B, semiring)
+        pattern = library.sparse(library.array(np.zeros(mask[0].size)), *mask, (m, n), layouts[2])
+        return library.stored(matmul(A, B, semiring, mask=pattern), *mask)
+
+    def expected(x, y):
+        C = matmul(dense(x, 0), dense(y, 1), semiring)
+        return C[mask] if has_mask else C
+
+    (C, slopes), (D, expected_slopes) = (library.pull_back(function, *arrays) for function in (found, expected))
+    np.testing.assert_allclose(C, D, rtol=1e-12, atol=1e-12)
+    for slope, other in zip(slopes, expected_slopes, strict=True):
+        np.testing.assert_allclose(slope, other, rtol=1e-11, atol=1e-11)
+    if has_ties and semiring != "plus_times":
+        assert (zero == D).any()
+
+
+def draw_repeated(rng):
+    """Return unsorted places in a matrix (4, 5), of which most occur several times, and random values."""
+    return np.stack([rng.integers(0, 4, 18), rng.integers(0, 5, 18)]), (18,), (2, 5, 3)
+
+
+@pytest.mark.parametrize("by_column", [False, True])
+@pytest.mark.parametrize("semiring", full(lambda semiring: semiring in FEW, NAMES))
+def test_repeated_entries_and_values_by_column_by_finite_differences(semiring, by_column, rng):
+    torch = pytest.importorskip("torch")
+    from semiring.torch import spmm
+
+    places, shape, whole = draw_repeated(rng)
+    places = torch.tensor(places)
+    values, B = (torch.tensor(draw(rng, semiring, x)) for x in ((18, 3) if by_column else shape, whole))
+
+    def multiply(values, B):
+        return spmm(places, values, (4, 5), B, semiring)[:, places[0].unique()]
+
+    leaves = values.requires_grad_(), B.requires_grad_()
+    assert torch.autograd.gradcheck(multiply, leaves)
+    assert torch.autograd.gradgradcheck(multiply, leaves)
+    if by_column:
+        columns = [spmm(places, values[:, j], (4, 5), B[..., j : j + 1], semiring) for j in range(3)]
+        torch.testing.assert_close(spmm(places, values, (4, 5), B, semiring), torch.cat(columns, -1))
+
+
+@pytest.mark.parametrize("by_column", [False, True])
+@pytest.mark.parametrize("semiring", ["min_plus", "log_plus", "plus_times"])
+def test_arrays_of_jax_with_repeated_and_padded_entries_have_the_gradients_of_tensors(semiring, by_column, rng):
+    jax, torch = pytest.importorskip("jax"), pytest.importorskip("torch")
+    import semiring.jax as differentiable
+    from semiring.torch import spmm
+
+    with jax.enable_x64(True):
+        library = Jax()
+        places, shape, whole = draw_repeated(rng)
+        values, B = (draw(rng, semiring, x) for x in ((18, 3) if by_column else shape, whole))
+        padded = np.concatenate([values, np.full_like(values[:2], np.nan)]), np.append(places, [[4, 4], [5, 5]], axis=1)
+
+        def multiply(values, B):
+            A = library.sparse(values, *padded[1], (4, 5, *values.shape[1:]))
+            return differentiable.matmul(A, B, semiring)
+
+        C, (by_values, by_matrix) = library.pull_back(multiply, padded[0], B)
+        D, expected = Torch().pull_back(
+            lambda values, B: spmm(torch.tensor(places), values, (4, 5), B, semiring), values, B
+        )
+        for found, other in ((C, D), (by_values[:-2], expected[0]), (by_matrix, expected[1])):
+            np.testing.assert_allclose(found, other, rtol=1e-12, atol=1e-12)
+        assert not by_values[-2:].any()
+        if by_column:
+            return
+        # A repeated position of a mask is stored once, and under vmap each mask has its own product.
+        A, mask = rng.random((3, 4, 5)), library.sparse(np.ones(18), *places, (4, 5))
+        found = jax.vmap(lambda A: differentiable.matmul(A, A.T @ A, semiring, mask=mask).data)(A)
+        for data, each in zip(found, A, strict=True):
+            C = sr.matmul(each, each.T @ each, semiring)
+            stored = np.full((4, 5), zero_of(semiring))
+            for (i, j), value in zip(places.T, data, strict=True):
+                stored[i, j] = sr.as_semiring(semiring).add(stored[i, j], value)
+            np.testing.assert_allclose(stored, np.where(stored == zero_of(semiring), stored, C), rtol=1e-12)
+            assert (stored != zero_of(semiring)).sum() == len(np.unique(places, axis=1).T)
+
+
+@pytest.mark.filterwarnings("ignore:. stores some entries more than once")
+@pytest.mark.parametrize("semiring", ["min_plus", "plus_times"])
+def test_every_library_adds_repeated_entries_by_the_sum_of_the_semiring(semiring, rng):
+    torch, jax = pytest.importorskip("torch"), pytest.importorskip("jax")
+    from scipy.sparse import coo_array
+
+    import semiring.jax as sj
+    import semiring.torch as st
+
+    (rows, columns), values, B = draw_repeated(rng)[0], rng.random(18), rng.random((5, 3))
+    A = np.full((4, 5), zero_of(semiring))
+    for i, j, value in zip(rows, columns, values, strict=True):
+        A[i, j] = sr.as_semiring(semiring).add(A[i, j], value)
+    expected, tensors, matrix = sr.matmul(A, B, semiring), Torch(), torch.tensor(B)
+    A = tensors.sparse(torch.tensor(values), rows, columns, (4, 5))
+    with jax.enable_x64(True):
+        found = [sj.matmul(Jax().sparse(values, rows, columns, (4, 5)), B, semiring)]
+    found += [sr.matmul(x, B, semiring) for x in (A, coo_array((values, (rows, columns)), shape=(4, 5)))]
+    found += [st.matmul(A, matrix, semiring), st.spmm(A._indices(), A._values(), A.shape, matrix, semiring)]
+    for C in found:
+        np.testing.assert_allclose(C, expected, rtol=1e-14)
+    A = A.requires_grad_()
+    if semiring == "plus_times":
+        st.matmul(A, matrix, semiring).sum().backward()
+        np.testing.assert_allclose(A.grad.coalesce().values(), B.sum(1)[A.grad.coalesce().indices()[1]])
+    else:
+        with pytest.raises(ValueError, match=r"more than once.*A\.coalesce\(\).*semiring\.torch\.spmm"):
+            st.matmul(A, matrix, semiring)
+
+
+@pytest.mark.parametrize("by_column", [False, True])
+@pytest.mark.parametrize("semiring", ["max_times", "log_plus", "plus_times"])
+def test_the_compiler_and_the_transforms_of_torch_func(semiring, by_column, rng):
+    torch = pytest.importorskip("torch")
+    from semiring.torch import matmul, spmm
+
+    places, shape, whole = draw_repeated(rng)
+    values, B = (torch.tensor(draw(rng, semiring, (3, *x))) for x in ((18, 3) if by_column else shape, whole))
+    places = torch.tensor(places)
+
+    def loss(values, B):
+        C = spmm(places, values, (4, 5), B, semiring)
+        return torch.where(C.isfinite(), C.cos(), 0).sum()
+
+    slope, each = torch.func.grad(loss, (0, 1)), range(3)
+    expected = [slope(values[i], B[i]) for i in each]
+    for in_dims, other in (((0, 0), expected), ((None, 0), [slope(values[0], B[i]) for i in each])):
+        found = torch.func.vmap(slope, in_dims=in_dims)(values if in_dims[0] == 0 else values[0], B)
+        torch.testing.assert_close(found, tuple(map(torch.stack, zip(*other, strict=True))))
+    torch._dynamo.reset()
+    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
+    leaves = values[0].requires_grad_(), B[0].requires_grad_()
+    torch.testing.assert_close(torch.autograd.grad(compiled(*leaves), leaves), expected[0])
+    A = torch.sparse_coo_tensor(places, values[0].detach(), (4, 5, *values.shape[2:])).coalesce()
+    hybrid = matmul(A, B[0], semiring)
+    torch.testing.assert_close(torch.func.vmap(lambda B: matmul(A, B, semiring))(B)[0], hybrid)
+    torch.testing.assert_close(spmm(A.indices(), A.values(), (4, 5), B[0], semiring), hybrid)
+
+
+def test_sparse_by_sparse_and_vectors(rng):
+    torch = pytest.importorskip("torch")
+    from semiring.torch import matmul
+
+    tensors, vector = Torch(), torch.tensor(rng.random(6)).requires_grad_()
+    rows, columns = draw_places(rng, (6, 6))
+    values = torch.tensor(rng.random(rows.size)).requires_grad_()
+    A = tensors.sparse(values, rows, columns, (6, 6), "csr")
+    for semiring in ("min_plus", "log_plus"):
+        whole = torch.full((6, 6), zero_of(semiring), dtype=torch.float64).index_put(
+            (torch.tensor(rows), torch.tensor(columns)), values
+        )
+        C, D = matmul(A, A, semiring), matmul(whole, whole, semiring)
+        assert C.layout == torch.sparse_csr
+        stored = C.to_sparse_coo().coalesce()
+        for found, expected in (
+            (stored.values(), D[tuple(stored.indices())]),
+            (matmul(A, vector, semiring)[:2], matmul(whole, vector, semiring)[:2]),
+            (matmul(vector, A, semiring)[:2], matmul(vector, whole, semiring)[:2]),
+        ):
+            torch.testing.assert_close(found, expected)
+            slopes = [torch.autograd.grad(x.sin().sum(), values, retain_graph=True) for x in (found, expected)]
+            torch.testing.assert_close(*slopes)
+
+
+def test_what_is_refused(library):
+    array, functions = library.array, library.functions
+    A, B = library.sparse(array(np.array([1.0, 2.0])), np.array([0, 1]), np.array([1, 0]), (2, 2)), array(np.eye(2))
+    refused = [
+        ((A, array(np.ones(3))), {}, ShapeError, "inner sizes 2 and 3 differ"),
+        ((A, array(np.eye(2, dtype=np.float32))), {}, DTypeError, "float32"),
+        ((A, B, sr.Semiring("shifted", "max(x, y)", "x + y + 1", 0, -1, domain=(0, 9))), {}, AlgebraError, "no sparse"),
+        ((A * np.nan, B), {}, DomainError, r"A\[0, 1\] is nan"),
+        ((B, B), {"mask": B}, (DTypeError, TypeError), "mask"),
+        ((B[:1], B), {"mask": A}, ShapeError, "mask is"),
+        ((B[None], B), {"mask": A}, ShapeError, "two matrices"),
+    ]
+    if isinstance(library, Jax):
+        refused.append(((A, A), {}, TypeError, "pass mask="))
+        refused = [
+            (*call, kind if kind not in (DomainError, AlgebraError) else Exception, text)
+            for *call, kind, text in refused
+        ]
+    else:
+        wrong = library.torch.tensor([[0], [2]])
+        refused.append(
+            (
+                (library.torch.sparse_coo_tensor(wrong, array(np.ones(1)), (2, 2), check_invariants=False), B),
+                {},
+                ShapeError,
+                "outside its shape",
+            )
+        )
+    for arguments, options, error, message in refused:
+        with pytest.raises(error, match=message):
+            functions.matmul(*arguments, **options)
