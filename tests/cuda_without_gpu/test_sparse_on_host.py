@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 from cuda_on_host import HostKernels, needs_compiler, to_device
 from machine_code import compile_for, needs_nvrtc
-from sparse_cases import CONTRACT_CASES, check_contract, check_on_device, draw_case, move
+from sparse_cases import CONTRACT_CASES, check_contract, check_functions, check_on_device, draw_case, move
 
 import semiring as sr
 from semiring.kernels.contract import Capabilities
@@ -145,6 +145,9 @@ def test_the_way_of_a_call(name, device):
     def get(x):
         return move(x, lambda x: getattr(sp, f"{x.format}_array")(x.shape), lambda array: array.get())
 
+    if name == "min_plus":
+        for kind in ("csr", "csc", "coo"):
+            check_functions(kind, np.random.default_rng(0), put, get)
     for seed in range(60):
         case = draw_case(np.random.default_rng(seed), [(name, dtype)])
         try:

@@ -187,6 +187,37 @@ def check_on_device(case, put, get):
             np.testing.assert_array_equal(result, wanted)
 
 
+#: Functions of two sparse matrices, a vector and a matrix.
+FUNCTIONS = {
+    "power": lambda A, B, x, X: sr.power(A, 3),
+    "identity": lambda A, B, x, X: sr.power(A, 0),
+    "add": lambda A, B, x, X: sr.add(A, B),
+    "multiply": lambda A, B, x, X: sr.multiply(A, B),
+    "scale": lambda A, B, x, X: sr.multiply(2.0, A),
+    "scale columns": lambda A, B, x, X: sr.multiply(A, x),
+    "masked vector": lambda A, B, x, X: sr.matmul(A, x, mask=x < 0.5, return_witness=True)[1],
+    "gemm": lambda A, B, x, X: sr.blas.gemm(A, B, A, alpha=2.0, beta=1.0),
+    "gemm of a dense operand": lambda A, B, x, X: sr.blas.gemm(A, X, X, beta=1.0),
+    "gemv": lambda A, B, x, X: sr.blas.gemv(A, x, x, alpha=1.0, beta=1.0),
+    "chain": lambda A, B, x, X: sr.multi_dot([A, B, A]),
+    "rows": lambda A, B, x, X: sr.reduce(A, axis=1),
+    "columns": lambda A, B, x, X: sr.reduce(A, axis=0, keepdims=True),
+}
+
+
+def check_functions(kind, rng, put, get):
+    """Compare `FUNCTIONS` on a device with those on the host, for matrices of a format, as `check_on_device` does."""
+    A, B = (sp.random_array((6, 6), density=0.5, rng=rng, format=kind) for _ in range(2))
+    arguments = A, B, rng.random(6), rng.random((6, 4))
+    for name, function in FUNCTIONS.items():
+        found, expected = get(function(*map(put, arguments))), function(*arguments)
+        assert found.shape == expected.shape, name
+        assert getattr(found, "format", None) == getattr(expected, "format", None), name
+        if sp.issparse(expected):
+            found, expected = found.toarray(), expected.toarray()
+        np.testing.assert_array_equal(found, expected, err_msg=name)
+
+
 #: Semirings and dtypes whose kernels are compared with the reference backend.
 CONTRACT_CASES = [("min_plus", "float32"), ("plus_times", "float64"), ("boolean", "bool"), ("max_plus", "int64")]
 
