@@ -243,10 +243,9 @@ class PairQueries:
         """
         require_flag(simple, "simple")
         count = None if k is None else require_integer(k, "k", 0)
-        found: Iterator[Any] = self._in_order("k_shortest", source, target).named(
-            self.names, count, simple=bool(simple)
-        )
-        return found
+        problem = self._in_order("k_shortest", source, target)
+        ranked: Iterator[Any] = problem.named(self.names, count, simple=bool(simple))
+        return ranked
 
     def _in_order(self, method: str, source: Any, target: Any) -> PathsInOrder:
         """Return the paths between two vertices in order."""

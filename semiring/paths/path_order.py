@@ -1,9 +1,9 @@
 """List the best paths between two vertices in the order of their weights.
 
 *Simple paths.* All paths from s to t are one subspace. When its best path is listed, the remaining paths are split by
-the first edge at which they leave it: one subspace for each vertex of the path, with the path up to there as its
-prefix, and without the edges that were taken there before (J. Y. Yen, Management Science 17, 1971; E. L. Lawler,
-Management Science 18, 1972: no path is found twice). A queue holds the subspaces by a bound: the best edge after the
+the first edge at which they leave it. Each vertex of the path gives one subspace, with the path up to there as its
+prefix, and without the edges that earlier paths took there (J. Y. Yen, Management Science 17, 1971). So no path is
+found twice (E. L. Lawler, Management Science 18, 1972). A queue holds the subspaces by a bound: the best edge after the
 prefix, and from its head on the exact distance to the target. Only a subspace at the front is searched. Its best path
 goes back into the queue with its own weight.
 
@@ -14,10 +14,10 @@ this weight is listed. Each yields its lexicographically first best path, so the
 it is searched and split, or has no path.
 
 *Walks* (``simple=False``) may visit vertices again. A queue holds the begin of each walk by the exact bound of its best
-completion, so each begin that leaves the queue is completed by a listed walk (A*, as K* of H. Aljazzar, S. Leue,
-Artificial Intelligence 175, 2011). A vertex ends at most k begins. Walks of one weight are in the order of their number
-of edges, and then lexicographic: circles that leave the weight as it is would otherwise have no first walk. Sums of
-floats are in order up to the rounding of the bound.
+completion. So a listed walk completes each begin that leaves the queue (A*, as K* of H. Aljazzar, S. Leue, Artificial
+Intelligence 175, 2011). A vertex ends at most k begins. Walks of one weight are in the order of their number of edges,
+and then lexicographic: with cycles that leave the weight as it is, no walk would otherwise be the first. Sums of floats
+are in order up to the rounding of the bound.
 
 Cost: a search for each listed path and for some more subspaces. Each visits the vertices whose bound is no worse than
 its result.

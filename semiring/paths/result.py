@@ -888,9 +888,9 @@ class Paths(PairQueries):
         """Return rows of distances on the host as `host_floats`, with 1̄ from each of the vertices to itself."""
         from semiring.paths.ties import host_floats
 
-        found: Array = np.array(host_floats(rows))
-        found[np.arange(vertices.size), vertices] = self.semiring.one_for(found.dtype)
-        return found
+        distances: Array = np.array(host_floats(rows))
+        distances[np.arange(vertices.size), vertices] = self.semiring.one_for(distances.dtype)
+        return distances
 
     @_run_on_own_device
     def _direct_edges(self, rtol: float | None) -> SparseEntries:

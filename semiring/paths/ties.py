@@ -1,8 +1,8 @@
 """Count and list the best paths of a pair, where several have the same weight.
 
 An edge u → v is *tight* from a source s if D[s, u] ⊗ w(u, v) = D[s, v]. If ⊗ is cancellative on the weights, the best
-paths from s to t are the walks of tight edges that lead to t, and a cycle of tight edges has the weight 1̄. Without such
-cycles the tight edges of a source have a topological order, and the number of best paths is a sum over them. With
+walks from s to t are the walks of tight edges that lead to t. A cycle of tight edges then has the weight 1̄. Without
+such cycles the tight edges of a source have a topological order, and the number of best paths is a sum over them. With
 cycles infinitely many walks are best, and counts are refused.
 
 In max_min and min_max an edge may be better than the path, and an edge is tight for s and t if the best walk over it is
@@ -10,7 +10,7 @@ best. To count the best simple paths is #P-hard there (L. G. Valiant, "The compl
 problems", SIAM J. Comput. 8, 1979). `list_paths` lists them with polynomial delay: a search in depth goes on only to
 vertices from which the target can still be reached.
 
-Floats are equal within ``rtol``: a sum of h numbers ≥ 0 is within (h - 1) ε / 2 of the exact sum, so two sums of the
+Floats are equal within ``rtol``. A sum of h numbers ≥ 0 is within (h - 1) ε / 2 of the exact sum. So two sums of the
 same weight are within h ε of each other. The default is ε times the number of edges of the longest best path. Rounding
 may leave a vertex without a tight edge, for example with ``rtol=0``. Then the best of its edges are tight.
 """
@@ -181,7 +181,7 @@ class PathGraph:
     def direct_edges(self, D: Array, rtol: float) -> SparseEntries:
         """Return the edges that are themselves best paths, for distances D (n, n).
 
-        With ``rtol`` these are all edges that may be tight in some row: they differ from the distance of their ends by
+        With ``rtol`` these are all edges that may be tight in some row. They differ from the distance of their ends by
         no more than rounding does at the size of the largest distance.
         """
         slack = 4 * rtol * _largest(D) if rtol else 0.0

@@ -70,17 +70,17 @@ def find_relevant(
     except NegativeCycleError:
         if on_cycle == "raise":
             raise
-    found, cycles, value = _retry(lambda own: find(own.remaining()), edges if relevant is None else relevant, semiring)
-    return _fill_result(replace(found, edges=edges.pattern, weights=edges.values), cycles, value)
+    result, cycles, value = _retry(lambda own: find(own.remaining()), edges if relevant is None else relevant, semiring)
+    return _fill_result(replace(result, edges=edges.pattern, weights=edges.values), cycles, value)
 
 
-def _fill_result(found: SearchResult, cycles: ImprovingCycles, value: Any) -> SearchResult:
-    """Return the result with the weight of pairs whose walks improve without end."""
+def _fill_result(result: SearchResult, cycles: ImprovingCycles, value: Any) -> SearchResult:
+    """Return the paths with the weight of pairs whose walks improve without end."""
     everything = np.arange(cycles.is_removed.size)
-    sources = everything if found.sources is None else found.sources
-    targets = everything if found.targets is None else found.targets
+    sources = everything if result.sources is None else result.sources
+    targets = everything if result.targets is None else result.targets
     pairs = cycles.join(sources, targets)
-    matrix, trees = found.matrix, found.predecessors
+    matrix, trees = result.matrix, result.predecessors
     if is_sparse(matrix):
         from scipy.sparse import csr_array
 
@@ -99,9 +99,9 @@ def _fill_result(found: SearchResult, cycles: ImprovingCycles, value: Any) -> Se
         trees[cycles.join(sources, everything)] = -9999
 
     def find(i: int, j: int) -> list[int]:
-        return [] if cycles.join(np.array([i]), np.array([j])).any() else found.find(i, j)
+        return [] if cycles.join(np.array([i]), np.array([j])).any() else result.find(i, j)
 
-    return replace(found, matrix=matrix, predecessors=trees, find=find)
+    return replace(result, matrix=matrix, predecessors=trees, find=find)
 
 
 def _with_edges(A: Any, edges: SparseEntries, semiring: Semiring) -> Any:

@@ -2,8 +2,8 @@
 
 Better edges improve pairs (`UpdateKernels.improve`), and worse edges leave pairs to repair (`UpdateKernels.repair`).
 The matrix is closed again where that is predicted to take less time, and for everything that these kernels do not
-compute: a ⊕ that only adds, floats of 16 bits, integers near the ends of their range, and cycles that may gain. All of
-this is decided, and every error is raised, before the first write.
+compute. That is a ⊕ that only adds, floats of 16 bits, integers near the ends of their range, and cycles that may gain.
+All of this is decided, and every error is raised, before the first write.
 
 The matrices are NumPy arrays, or CuPy arrays on a GPU. The edges that change are arrays of the host.
 """

@@ -1,7 +1,7 @@
 """Compute the functions of NetworkX that list several paths between two vertices: all shortest ones, or all in order.
 
-An edge u → v is tight from a source s if d(s, u) + w(u, v) = d(s, v), in floats too: distances are sums from the source
-on, as NetworkX's searches add them. The shortest paths are the simple paths of tight edges.
+An edge u → v is tight from a source s if d(s, u) + w(u, v) = d(s, v). Distances are sums from the source on, as
+NetworkX's searches add them, so floats tie there and here. The shortest paths are the simple paths of tight edges.
 """
 
 from __future__ import annotations

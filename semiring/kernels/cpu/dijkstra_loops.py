@@ -4,9 +4,8 @@ Each thread searches from some of the sources. The algorithm is correct if ⊕ s
 then no path improves by an extension. Vertices are settled in the order of their values, each once. A value is added up
 from the source on, and rounding keeps the order of sums and products. So the best value does not depend on the order in
 which vertices are scanned. Edges are compressed rows. ``place`` of a vertex is its position in the queue, or one of the
-two marks below. Keys after
-the end of the queue are 0̄, so that a vertex always has four children, without a branch that the processor would have
-to predict.
+two marks below. Keys after the end of the queue are 0̄, so that a vertex always has four children, without a branch
+that the processor would have to predict.
 
 Sources: E. W. Dijkstra, Numer. Math. 1 (1959); D. B. Johnson, "Priority queues with update and finding minimum spanning
 trees", Inf. Process. Lett. 4 (1975), for queues of more than two children. Cost: O((n + m) log n) a source.
