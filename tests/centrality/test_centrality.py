@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import random
+from threading import Thread
+from time import process_time
 
 import networkx as nx
 import numpy as np
@@ -13,6 +15,7 @@ from tiers import full
 
 import semiring as sr
 from semiring import centrality
+from semiring.kernels.cpu import dependency_loops
 
 INF = np.inf
 
@@ -231,3 +234,42 @@ def test_names_and_directions():
         [0, 2, 0],
     ]
     assert math.isnan(sr.centrality.betweenness(A, sources=[1])[1])
+
+
+def test_one_edge_of_weight_0_does_not_order_all_ties_one_by_one(rng):
+    """Each of 60,000 vertices at one distance was compared with those of a higher rank."""
+    half = 60_000
+    first, (tails, heads) = np.arange(1, half + 1), rng.integers(1, half + 1, (2, 2 * half))
+    ends = np.r_[np.repeat(0, half), tails], np.r_[first, half + heads]
+    A = sp.csr_array((np.ones(3 * half), ends), shape=(2 * half + 1,) * 2)
+    A.data[:] = 1
+    A.data[-1] = 0
+    took = []
+    for _ in range(2):
+        began = process_time()
+        sr.centrality.betweenness(A, sources=[0], normalized=False, check=False)
+        took.append(process_time() - began)
+    assert min(took) < 0.5
+
+
+def test_blocks_ahead_of_the_next_one_wait(rng):
+    """The sums of blocks are added in order, and few of them wait in memory."""
+    totals, held = (np.zeros(2),), []
+    ordered = dependency_loops._OrderedSum(totals, 2)
+    parts = rng.random((20, 2))
+
+    def add(numbers):
+        for number in numbers:
+            ordered.add(number, (parts[number],))
+            held.append(len(ordered.waiting))
+
+    threads = [Thread(target=add, args=(range(first, 20, 2),)) for first in (1, 0)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    expected = np.zeros(2)
+    for part in parts:
+        expected += part
+    np.testing.assert_array_equal(totals[0], expected)
+    assert max(held) <= 3

@@ -33,18 +33,21 @@ from semiring.kernels.cpu.dijkstra_loops import new_workspace, reset_workspace, 
 from semiring.kernels.cpu.thread_pool import run_on_ranges
 
 _LARGEST_COUNT = 1e290  # of paths: beyond it (1 + dependency) / count would lose digits
+_PATIENCE = 1.0  # seconds that a thread waits for the next block
 
 
 @inner
 def _order_ties(order, settled, values, ranks, place):
     """Sort the settled vertices by distance and then by rank, and write their positions to ``place``."""
-    if ranks.size:
-        for i in range(1, settled):
-            v, j = order[i], i
-            while j > 0 and values[order[j - 1]] == values[v] and ranks[order[j - 1]] > ranks[v]:
-                order[j] = order[j - 1]
-                j -= 1
-            order[j] = v
+    first = 0
+    while ranks.size and first < settled:
+        last = first + 1
+        while last < settled and values[order[last]] == values[order[first]]:
+            last += 1
+        if last - first > 1:
+            own = order[first:last].copy()
+            order[first:last] = own[np.argsort(ranks[own], kind="mergesort")]
+        first = last
     for i in range(settled):
         place[order[i]] = i
 
@@ -211,20 +214,26 @@ def _add_dependencies(
 
 
 class _OrderedSum:
-    """Sums of blocks, which are added in the order of their numbers, from whatever thread they come."""
+    """Sums of blocks, which are added in the order of their numbers, from whatever thread they come.
 
-    def __init__(self, totals: tuple[Array, ...]) -> None:
-        self.totals, self.number = totals, 0
+    A thread that is more than ``most`` blocks ahead waits for the block that is next, so few sums wait in memory. It
+    does not wait for ever, because the other thread may need it to compile.
+    """
+
+    def __init__(self, totals: tuple[Array, ...], most: int) -> None:
+        self.totals, self.number, self.most = totals, 0, most
         self.waiting: dict[int, tuple[Array, ...]] = {}
-        self.lock = threading.Lock()
+        self.condition = threading.Condition()
 
     def add(self, number: int, sums: tuple[Array, ...]) -> None:
-        with self.lock:
+        with self.condition:
+            self.condition.wait_for(lambda: number <= self.number + self.most, _PATIENCE)
             self.waiting[number] = sums
             while self.number in self.waiting:
                 for total, part in zip(self.totals, self.waiting.pop(self.number), strict=True):
                     total += part
                 self.number += 1
+            self.condition.notify_all()
 
 
 def add_dependencies(
@@ -232,7 +241,7 @@ def add_dependencies(
 ) -> None:
     """Compute `CentralityKernels.add_dependencies` of the contract."""
     starts, heads, weights, ranks = graph
-    sr, total = ScalarSemiring(plan), _OrderedSum((vertex_sums, edge_sums))
+    sr, total = ScalarSemiring(plan), _OrderedSum((vertex_sums, edge_sums), 2 * plan.threads)
     block = dependency_block(starts.size + heads.size)
 
     def add_blocks(first: int, last: int) -> None:
