@@ -93,10 +93,20 @@ def test_signs(rng):
     F = sr.factor(signed, device="cuda")
     assert_same(F.table([3, 5], [1, 2, 7]), sr.factor(signed).table([3, 5], [1, 2, 7]))
     np.testing.assert_allclose(F.rows(reduce="eccentricity"), F.closure().max(axis=1).get())
-    cyclic = A.astype(np.int32).tolil()
+    cyclic = sparse.block_array([[A, None], [None, A]]).astype(np.float64).tolil()
     cyclic[7, 8], cyclic[8, 7] = -3, 2
+    cyclic = cyclic.tocsr()
+    apart, some = np.arange(400, 405), np.array([7, 400, 12, 401])
     with pytest.raises(NegativeCycleError):
-        sr.factor(cyclic.tocsr(), device="cuda")
+        sr.factor(cyclic, device="cuda").closure()
+    assert_same(sr.factor(cyclic, device="cuda").table(apart), sr.factor(cyclic).table(apart))
+    F, host = (sr.factor(cyclic, on_cycle="unbounded", device=device) for device in ("cuda", None))
+    assert_same(F.closure(), host.closure())
+    assert_same(F.table(some, some), host.table(some, some))
+    assert_same(F.distances(some, some[::-1]), host.distances(some, some[::-1]))
+    b = np.where(np.arange(800) == 405, 0.0, np.inf)
+    assert_same(F.solve(b), host.solve(b))
+    assert np.isneginf(host.closure()).sum() == 400 * 400
     assert sr.factor(A, device="cuda").path(0, 399) == sr.factor(A).path(0, 399)
 
 
