@@ -84,6 +84,11 @@ def as_host_operand(x: Any, name: str = "A") -> Any:
         return x
     if is_traced(x):
         raise tracer_error(name)
+    if is_cupy_matrix(x):
+        raise DeviceError(
+            f"{name} is a sparse matrix on a GPU, which this function does not support: pass {name}.get(), its copy in "
+            "the memory of the host"
+        )
     if is_sparse_tensor(x) and not is_device_array(stored_values(x)):
         if getattr(x, "requires_grad", False):
             raise gradients_error(name)

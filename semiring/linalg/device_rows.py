@@ -103,8 +103,8 @@ def read_device_operands(
     return results, scans, dtype
 
 
-def device_mask_rows(mask: Any, shape: tuple[int, int], device: Any) -> Rows:
-    """Return the pattern of a mask as `semiring.arrays.compressed.mask_rows` does, as CuPy arrays."""
+def device_mask_rows(mask: Any, shape: tuple[int, int]) -> Rows:
+    """Return the pattern of a mask in any memory as `semiring.arrays.compressed.mask_rows` does, as CuPy arrays."""
     cupy = load_cupy()
     if _is_sparse_on_device(mask):
         stored = _read_arrays(mask, "mask")
@@ -113,10 +113,6 @@ def device_mask_rows(mask: Any, shape: tuple[int, int], device: Any) -> Rows:
         is_ascending = _check_indices(matrices, _scan_indices(matrices))["mask"]
         return _sort_rows(matrices["mask"], None, is_ascending, None, "mask")
     if not is_device_array(mask):
-        if device is None:
-            raise DeviceError(
-                "mask is in the memory of the host, and the operands are on a GPU: copy it, or pass device='cuda'"
-            )
         return _copy_to_device(mask_rows(mask, shape))
     from semiring.kernels.cuda.product.index_arrays import starts_of_rows
 

@@ -20,7 +20,7 @@ from semiring.arrays.encoding import Scan, check_entries, check_operands, round_
 from semiring.arrays.memory import demand_array, new_array
 from semiring.arrays.operands import as_array, as_output, operands, result_converter, run_on_operand_device, store
 from semiring.arrays.scans import limits_of
-from semiring.errors import ShapeError
+from semiring.errors import DeviceError, ShapeError
 from semiring.linalg import packed
 from semiring.linalg.dispatch import demand_range, magnitudes, may_wrap, scanned_magnitude
 from semiring.linalg.sparse_elementwise import add_sparse, multiply_entries, reduce_sparse
@@ -275,6 +275,10 @@ def _entrywise(operation: str, semiring: Semiring, A: Any, B: Any, out: Any, che
             return _entrywise(operation, semiring, x, y, None, check, None)
 
         return apply(A, B, semiring, check, device, entrywise)
+    if any(has_sparse(x) and is_on_device(x) for x in (A, B)):
+        raise DeviceError(
+            "a sparse and a dense matrix are added on the host: copy both of them, or make the dense one sparse"
+        )
     arrays, scans, shape = _gather_operands(semiring, check, device, A=A, B=B)
     left, right = (to_compute_dtype(array, semiring) for array in arrays.values())
     _demand_range(semiring, operation, left, right, scans)

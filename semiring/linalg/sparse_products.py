@@ -384,15 +384,22 @@ class _Product:
 
     def read_vector_mask(self, mask: Any, shape: tuple[int, ...], device: Any) -> Any:
         """Return a mask of a vector in the memory of the operands, as `semiring.arrays.compressed.read_mask` does."""
-        if not self.is_on_device:
-            return read_mask(mask, shape)
-        from semiring.linalg.device_rows import read_device_mask
+        self._demand_same_memory(mask, device)
+        if is_on_device(mask):
+            from semiring.linalg.device_rows import read_device_mask
 
-        if is_device_array(mask):
             return read_device_mask(mask, shape)
-        if device is None:
-            raise DeviceError("mask is in the memory of the host, and the operands are on a GPU: copy the mask")
-        return self.xp.asarray(read_mask(mask, shape))
+        array = read_mask(mask, shape)
+        return self.xp.asarray(array) if self.is_on_device else array
+
+    def _demand_same_memory(self, mask: Any, device: Any) -> None:
+        """Raise `DeviceError` for a mask in another memory than the operands, unless it is copied to the device."""
+        if is_on_device(mask) and not self.is_on_device:
+            raise DeviceError("mask is on a GPU, and the operands are in the memory of the host: copy the mask")
+        if self.is_on_device and device is None and not is_on_device(mask):
+            raise DeviceError(
+                "mask is in the memory of the host, and the operands are on a GPU: copy it, or pass device='cuda'"
+            )
 
     def demand_memory(self, required_bytes: int, subject: str, remedy: str) -> None:
         """Raise `TooLargeError` if so many bytes are not free in the memory of the operands."""
@@ -428,10 +435,11 @@ class _Product:
 
     def read_mask(self, mask: Any, shape: tuple[int, int], device: Any = None) -> Rows:
         """Return the pattern of a mask of a matrix in the memory of the operands, as `mask_rows` does."""
+        self._demand_same_memory(mask, device)
         if self.is_on_device:
             from semiring.linalg.device_rows import device_mask_rows
 
-            return device_mask_rows(mask, shape, device)
+            return device_mask_rows(mask, shape)
         unread = _arrays_of(mask)
         if unread is not None and mask.shape == shape:
             unread = unread._replace(values=unread.columns)  # of one dtype, for which the kernel is compiled once

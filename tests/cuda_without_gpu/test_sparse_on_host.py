@@ -16,6 +16,7 @@ from machine_code import compile_for, needs_nvrtc
 from sparse_cases import CONTRACT_CASES, check_contract, check_functions, check_on_device, draw_case, move
 
 import semiring as sr
+from semiring.errors import DeviceError
 from semiring.kernels.contract import Capabilities
 from semiring.kernels.cuda.closing.kernel_text import product_arithmetic_of, source
 from semiring.kernels.engine import make_plan
@@ -155,6 +156,30 @@ def test_the_way_of_a_call(name, device):
         except Exception as error:
             error.add_note(f"seed {seed}: {case}")
             raise
+
+
+def test_what_is_refused(device):
+    sparse, S = sys.modules["cupyx.scipy.sparse"], sp.csr_array(np.eye(3))
+    A = move(S, lambda x: sparse.csr_matrix(x.shape, None), device.asarray)
+    X, truths = device.asarray(np.eye(3)), device.asarray(np.eye(3, dtype=bool))
+    cases = {
+        "mixed operands": (lambda: sr.matmul(A, S), "B is in the memory of the host"),
+        "a mask of the host": (lambda: sr.matmul(A, A, mask=S), "mask is in the memory of the host"),
+        "a mask of a vector": (lambda: sr.matmul(A, X[0], mask=np.ones(3, bool)), "mask is in the memory of the host"),
+        "a mask on the GPU": (lambda: sr.matmul(S, S, mask=A), "mask is on a GPU"),
+        "truth values on the GPU": (lambda: sr.matmul(S, S, mask=truths), "mask is on a GPU"),
+        "out of the host": (lambda: sr.matmul(A, X, out=np.eye(3)), "copy one of them"),
+        "a sum with a dense matrix": (lambda: sr.add(A, X), "copy both of them"),
+        "a dense addend": (lambda: sr.blas.gemm(A, A, X, beta=0.0), "copy both of them"),
+        "a sequence": (lambda: sr.multi_dot(A, X[0], steps=2), "copy operands to the host"),
+        "a closure": (lambda: sr.closure(A), r"pass A\.get\(\)"),
+        "paths": (lambda: sr.shortest_paths(A), r"pass A\.get\(\)"),
+        "factor": (lambda: sr.factor(A), r"pass A\.get\(\)"),
+    }
+    for name, (call, message) in cases.items():
+        with pytest.raises(DeviceError) as caught:
+            call()
+        assert re.search(message, str(caught.value)), name
 
 
 TYPES = "inner_t int", "column_t int"
