@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -140,6 +141,23 @@ def test_every_accumulator_of_the_kernels(name, width, rng):
     assert pairs_of(entries._replace(values=ks)) == {place: witnesses[place] for place in inside}
     rest, *_ = kernels.multiply_sparse(plan, A, B, mask, found.append, None)
     assert pairs_of(rest) == {place: value for place, value in expected.items() if place not in inside}
+
+
+def test_a_masked_product_takes_the_memory_of_its_mask_once():
+    kernels, plan = get_backend("cpu").capabilities.sparse, make_plan(sr.min_plus, "float64", threads=2)
+    m, n = 1000, 500
+    A = CompressedRows(np.arange(-m // 2, m // 2 + 1).clip(0), np.zeros(m // 2, np.int32), np.arange(m / 2), 1)
+    B = CompressedRows(np.array([0, n]), np.arange(n, dtype=np.int32), np.arange(float(n)), n)
+    mask = CompressedRows(np.arange(m + 1) * n, np.tile(B.columns, m), None, n)
+    kernels.multiply_masked(plan, A, B, mask, None)
+    tracemalloc.start()
+    (starts, columns, values, _), *_ = kernels.multiply_masked(plan, A, B, mask, None)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.25 * mask.columns.size * 12
+    assert starts.tolist() == (A.starts * n).tolist()
+    assert columns.tolist() == np.tile(B.columns, m // 2).tolist()
+    assert values.tolist() == (A.values[:, None] + B.values).ravel().tolist()
 
 
 FAULTS = {

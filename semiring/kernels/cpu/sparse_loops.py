@@ -720,18 +720,15 @@ def multiply_masked(
     tasks = _split_rows(work, plan.threads)
     used = _multiply_at(plan, A, B, mask, make, found, counts[1:], tasks)
     starts = np.cumsum(counts, out=counts)
-    if starts[-1] < size:
-        results = [None if x is None else np.empty(int(starts[-1]), x.dtype) for x in found]
-
-        def gather(first: int, last: int) -> None:
-            target = slice(starts[first], starts[last])
-            source = slice(mask.starts[first], mask.starts[first] + starts[last] - starts[first])
-            for result, entries in zip(results, found, strict=True):
-                if result is not None:
-                    result[target] = entries[source]
-
-        run_tasks(gather, tasks, plan.threads)
-        found = tuple(results)
+    if starts[-1] < size:  # in place, because a copy would take the memory of the mask once more
+        arrays = [entries for entries in found if entries is not None]
+        for first, last in tasks:
+            source = int(mask.starts[first])
+            for entries in arrays:
+                moved = entries[source : source + int(starts[last] - starts[first])]
+                entries[starts[first] : starts[last]] = moved
+        for entries in arrays:
+            entries.resize(int(starts[-1]), refcheck=False)
     columns, values, witness = found
     return CompressedRows(starts, columns, values, mask.width), witness, used
 
