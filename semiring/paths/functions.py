@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import replace
 from functools import partial, wraps
 from inspect import Parameter, signature
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypedDict, Unpack, cast, overload
@@ -38,6 +37,7 @@ from semiring.io.files import names_file
 from semiring.io.inputs import Reading, convert_input, open_graph, return_unchanged
 from semiring.io.network import semiring_of
 from semiring.namespaces import is_device_array
+from semiring.paths.pair_queries import PairQueries
 from semiring.paths.result import Paths
 from semiring.paths.selected_sources import SearchResult, SomePaths
 from semiring.progress import Progress, report_progress
@@ -273,6 +273,9 @@ def best_paths(
     return (some, some.explanation) if explain else some
 
 
+PairQueries._search = staticmethod(best_paths)  # for distances that were not requested
+
+
 class _PathRequest(NamedTuple):
     """The options of a call of `best_paths`, without its edges, sources, targets and limit."""
 
@@ -412,7 +415,7 @@ class _PathRequest(NamedTuple):
                 from semiring.paths.unbounded import find_relevant
 
                 answer = find_relevant(find, edges, self.semiring, rows, columns, self.on_cycle, error)
-        return SomePaths(replace(answer, search=best_paths), self.semiring, vertices)
+        return SomePaths(answer, self.semiring, vertices)
 
 
 _LIMIT_BITS = 1024  # of a limit, which is a bound of sums of the largest floats

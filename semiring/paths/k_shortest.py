@@ -13,6 +13,7 @@ from semiring.arguments import require_flag, require_integer
 from semiring.arrays.vertices import Vertices
 from semiring.io.inputs import Reading
 from semiring.io.network import semiring_of
+from semiring.paths.functions import best_paths
 from semiring.paths.path_order import RankedPath, require_order, search_in_order
 from semiring.sparse.edge_inputs import edges_of, relevant_edges
 
@@ -100,4 +101,4 @@ def k_shortest_paths(
     vertices = Vertices(edges.pattern.n, edges.names)
     i, j = vertices.index(source), vertices.index(target)
     relevant = relevant_edges(edges, np.array([i]), np.array([j])) or edges
-    return search_in_order(algebra, relevant, i, j).named(vertices.names, count, simple=bool(simple))
+    return search_in_order(best_paths, algebra, relevant, i, j).named(vertices.names, count, simple=bool(simple))

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,9 @@ class PairQueries:
 
     semiring: Semiring
     names: tuple[Hashable, ...] | None
+    #: The function `best_paths`, for distances that were not requested. The module `semiring.paths.functions` sets it,
+    #: because it imports this one.
+    _search: ClassVar[Callable[..., Any]]
 
     # ---------------------------------------------------------------------------------- provided by the kinds of paths
 
@@ -257,7 +260,7 @@ class PairQueries:
         def order(graph: PathGraph) -> PathsInOrder:
             edges = graph.between(i, j)
             if graph.dtype.kind == "f" and graph.dtype.itemsize < 8:
-                return search_in_order(self.semiring, edges, i, j)
+                return search_in_order(self._search, self.semiring, edges, i, j)
             return paths_in_order(self.semiring, edges, i, j, graph.distances_to(j))
 
         return self._ask_graph(i, j, order)

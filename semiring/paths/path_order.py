@@ -25,7 +25,7 @@ its result.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from itertools import count, islice, pairwise
@@ -67,15 +67,18 @@ def require_order(semiring: Semiring) -> None:
         )
 
 
-def search_in_order(semiring: Semiring, edges: SparseEntries, source: int, target: int) -> PathsInOrder:
-    """Return the paths between two vertices in order, by a search in float64 for the distances to the target."""
-    from scipy.sparse import csr_array
+def search_in_order(
+    search: Callable[..., Any], semiring: Semiring, edges: SparseEntries, source: int, target: int
+) -> PathsInOrder:
+    """Return the paths between two vertices in order, by a ``search`` in float64 for the distances to the target.
 
-    from semiring.paths.functions import best_paths
+    ``search`` is `semiring.paths.functions.best_paths`, whose module imports this one.
+    """
+    from scipy.sparse import csr_array
 
     pattern = edges.pattern
     graph = csr_array((edges.values.astype(np.float64), pattern.indices, pattern.starts), shape=(pattern.n,) * 2)
-    to_target = best_paths(graph, semiring, targets=[target], check=False, predecessors=False).matrix
+    to_target = search(graph, semiring, targets=[target], check=False, predecessors=False).matrix
     return paths_in_order(semiring, edges, source, target, to_host_array(to_target).reshape(-1))
 
 

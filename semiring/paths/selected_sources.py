@@ -53,7 +53,6 @@ class SearchResult:
     find: Callable[[int, int], list[int]]  # returns the vertices of a best path, [] if there is none
     explanation: Explanation
     edges: Pattern | None = None  # None if the edges are on a GPU
-    search: Callable[..., Any] | None = None  # `best_paths`, for distances that were not requested
     weights: Array | None = None  # the weights of the edges, in the order of the pattern
     all_paths: Paths | None = None  # the paths between all vertices of a stack, from which these were selected
 
@@ -461,10 +460,9 @@ class SomePaths(Paths):
         from scipy.sparse import csr_array
 
         edges = self._entries
-        pattern, search = edges.pattern, self._answer.search
-        assert search is not None  # an answer with edges has it
+        pattern = edges.pattern
         graph = csr_array((edges.values, pattern.indices, pattern.starts), shape=(pattern.n, pattern.n))
-        found = search(graph, self.semiring, check=False, predecessors=False, **ends)
+        found = self._search(graph, self.semiring, check=False, predecessors=False, **ends)
         matrix = to_host_array(found.matrix)
         return self._with_empty_paths(matrix if "sources" in ends else matrix.T, vertices)
 
