@@ -876,12 +876,13 @@ class Paths(PairQueries):
     @_run_on_own_device
     def _distances_from(self, vertices: Array) -> Array:
         """Return the distances (p, n) from some vertices, on the host."""
-        return self._with_empty_paths(self._distances[vertices], vertices)
+        rows = array_namespace(self._distances).asarray(vertices)
+        return self._with_empty_paths(self._distances[rows], vertices)
 
     @_run_on_own_device
     def _distances_to(self, vertex: int) -> Array:
         """Return the distances (n,) to a vertex, on the host."""
-        column: Array = self._with_empty_paths(self._distances[:, [vertex]].T, np.array([vertex]))[0]
+        column: Array = self._with_empty_paths(self._distances[:, vertex][np.newaxis], np.array([vertex]))[0]
         return column
 
     def _with_empty_paths(self, rows: Any, vertices: Array) -> Array:
