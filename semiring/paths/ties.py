@@ -146,8 +146,10 @@ class PathGraph:
         return own.values.dtype if isinstance(own, SparseEntries) else own.dtype
 
     def tolerance(self, rtol: float | None) -> float:
-        """Return ``rtol``, or the default for None. Raises `TypeError` and `ValueError`."""
+        """Return ``rtol``, or the default for None, and 0 except for floats. Raises `TypeError` and `ValueError`."""
         check_rtol(rtol)
+        if self.dtype.kind != "f":
+            return 0.0
         return self.default_rtol() if rtol is None else float(rtol)
 
     def select(self, is_selected: Callable[[Array, Array, Array], Any], *, has_loops: bool = False) -> SparseEntries:

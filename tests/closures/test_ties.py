@@ -243,6 +243,15 @@ def test_each_pair_with_a_path_has_a_best_one_whatever_the_rounding(dtype, rng):
                     assert {*far.tolist(), i, j} >= {*np.flatnonzero(reached).tolist()}
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int64"])
+def test_only_equal_numbers_tie_except_floats(dtype):
+    A = np.array([[0, 1, 1], [0, 0, 1], [0, 0, 0]])
+    A = A.astype(bool) if dtype == "bool" else np.where(A, 100 * A, np.iinfo(dtype).max)
+    P = sr.best_paths(A, "boolean" if dtype == "bool" else "min_plus")
+    expected = [[0, 1, 2], [0, 2]] if dtype == "bool" else [[0, 2]]
+    assert list(P.all_paths(0, 2, rtol=0.6)) == expected == list(P.all_paths(0, 2))
+
+
 def test_cycles_that_rounding_closes_are_named():
     """Weights of 1 vanish beside 1e8 in float32."""
     A = np.full((4, 4), inf, np.float32)
