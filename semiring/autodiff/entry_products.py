@@ -85,8 +85,8 @@ def entry_scaled_product(
 ) -> Any:
     """Return R[p, q] = Σᵣ X[p, r] · Y[r, q] · exp(alpha[p, r] + beta[r, q] + gamma[p, q]) at the places of the result.
 
-    X and alpha have the form of A, Y and beta that of B, and gamma that of the result. Exponents are below ∞, and
-    places of the operands are distinct. The result has the dtype of X, and the computation is in float64.
+    X and alpha have the form of A, Y and beta that of B, and gamma that of the result. Exponents are below ∞.
+    Entries that are stored twice are added. The result has the dtype of X, and the computation is in float64.
 
     It is a product in plus_times of mantissas that are scaled by the largest exponent of each row and column, as
     `semiring.autodiff.scaled_products`. Where exponents spread further than the range of float64, products in log_plus
@@ -113,7 +113,9 @@ def entry_scaled_product(
 def _largest_exponents(xp: Any, exponents: Array, places: Array | None, shape: tuple[int, int], axis: int) -> Any:
     """Return the largest exponents of the rows (axis 0) or columns (axis 1) of an operand, with 0 in place of -∞."""
     if places is None:
-        largest = exponents.max(axis=-1 if axis == 0 else -2, initial=-np.inf)
+        if not exponents.shape[-1 if axis == 0 else -2]:
+            return xp.zeros((*exponents.shape[:-2], shape[axis]))
+        largest = exponents.max(axis=-1 if axis == 0 else -2)
     else:
         m, n = shape
         is_entry = (places[..., 0, :] < m) & (places[..., 1, :] < n)
@@ -143,7 +145,7 @@ def _multiply_logarithms(xp: Any, forms: _Forms, left: list[Array], right: list[
     for x_sign, x in _logarithms(xp, *left):
         for y_sign, y in _logarithms(xp, *right):
             logarithms = forms.multiply((x, y), log_plus, False, has_places=False)[0]
-            result = result + x_sign * y_sign * xp.exp(xp.where(xp.isneginf(logarithms), -np.inf, logarithms + gamma))
+            result = result + x_sign * y_sign * xp.exp(xp.where(logarithms == -np.inf, -np.inf, logarithms + gamma))
     return result
 
 
@@ -158,7 +160,7 @@ def _logarithms(xp: Any, mantissas: Array, exponents: Array) -> list[tuple[int, 
     return parts
 
 
-class _Entries:
+class _SortedEntries:
     """The entries of one sparse matrix by rows, with ascending columns and each position once."""
 
     def __init__(self, places: Array, shape: tuple[int, int], name: str, is_padded: bool) -> None:
@@ -182,7 +184,8 @@ class _Entries:
         self.rows, self.columns = i, k
         starts = xp.zeros(m + 1, np.int64)
         starts[1:] = xp.cumsum(xp.bincount(i, minlength=m))
-        self.pattern = Rows(starts, xp.ascontiguousarray(k.astype(np.int32)), None, shape)
+        k = xp.ascontiguousarray(k.astype(np.int32 if n < 2**31 else np.int64))
+        self.pattern = Rows(starts, k, None, shape)
 
     def distinct(self, values: Array, semiring: Semiring) -> Array:
         """Return the values of the distinct positions, where ⊕ has added."""
@@ -235,7 +238,7 @@ class _Forms:
             *(place.shape[:-2] for place in places if place is not None),
         )
         self.tail: tuple[int, ...] = (m, n) if places[2] is None else places[2].shape[-1:]
-        self._read: dict[Any, _Entries] = {}
+        self._read: dict[Any, _SortedEntries] = {}
 
     def multiply(
         self, operands: tuple[Array, Array], semiring: Semiring, check: bool, *, has_places: bool
@@ -265,7 +268,7 @@ class _Forms:
                 result[index] = part
         return results
 
-    def _entries(self, operand: int, index: tuple[int, ...]) -> _Entries | None:
+    def _entries(self, operand: int, index: tuple[int, ...]) -> _SortedEntries | None:
         """Return the entries of one matrix of the batch."""
         places = self.places[operand]
         if places is None:
@@ -279,11 +282,16 @@ class _Forms:
         key = operand, index
         if key not in self._read:
             name = ("A", "B", "mask")[operand]
-            self._read[key] = _Entries(places[index], self.shapes[operand], name, self.is_padded)
+            self._read[key] = _SortedEntries(places[index], self.shapes[operand], name, self.is_padded)
         return self._read[key]
 
     def _multiply_one(
-        self, operands: Any, entries: tuple[_Entries | None, ...], semiring: Semiring, check: bool, has_places: bool
+        self,
+        operands: Any,
+        entries: tuple[_SortedEntries | None, ...],
+        semiring: Semiring,
+        check: bool,
+        has_places: bool,
     ) -> list[Array]:
         """Return one product, and the entries that attain its values."""
         xp, zero, mask = array_namespace(operands[0]), semiring.zero_for(operands[0].dtype), entries[2]
@@ -303,7 +311,7 @@ class _Forms:
         return [mask.spread(*each) for each in zip(results, missing, strict=False)] + results[len(missing) :]
 
     def _attaining_entries(
-        self, operands: Any, entries: tuple[_Entries | None, ...], parts: list[Any], W: Array
+        self, operands: Any, entries: tuple[_SortedEntries | None, ...], parts: list[Any], W: Array
     ) -> list[Array]:
         """Return the entries of both operands that attain each value, from the witness of the product."""
         xp, mask = array_namespace(W), entries[2]
@@ -320,7 +328,7 @@ class _Forms:
         return results
 
 
-def _fill(C: Rows, W: Any, mask: _Entries | None, zero: Any, has_places: bool) -> tuple[Array, Array | None]:
+def _fill(C: Rows, W: Any, mask: _SortedEntries | None, zero: Any, has_places: bool) -> tuple[Array, Array | None]:
     """Return a sparse product and its witness at all distinct places of the mask, or without one as dense matrices."""
     xp = array_namespace(C.values)
     rows = xp.searchsorted(C.starts, xp.arange(C.columns.size), side="right") - 1

@@ -405,11 +405,11 @@ def _selected_entries_gradient(
         i, j = (library.indices(places[2][..., side, :]) for side in (0, 1))
     dimensions = from_A.ndim - (2 if places[2] is None else 1)  # those of the batch
     columns = None if places[0] is None else places[0][..., 1, :]
-    k = first if columns is None else library.indices(_Entries(library, columns, 1, first, dimensions).gather())
+    k = first if columns is None else library.indices(_UsedEntries(library, columns, 1, first, dimensions).gather())
     flat_A = first if columns is not None else i * inner + k
     flat_B = library.indices(from_B) if places[1] is not None else k * n + j
     used = [
-        _Entries(library, x, 1 + (place is None), flat, dimensions)
+        _UsedEntries(library, x, 1 + (place is None), flat, dimensions)
         for x, flat, place in ((A, flat_A, places[0]), (B, flat_B, places[1]))
     ]
     operands = {name: xp.where(is_reached, x.gather(), 1.0) for name, x in zip("xy", used, strict=True)}
@@ -418,7 +418,7 @@ def _selected_entries_gradient(
     return dA, dB, *(None, None, None)
 
 
-class _Entries:
+class _UsedEntries:
     """The entries of an operand that the values of a result use, by their positions in the flattened operand.
 
     ``x`` has ``rank`` dimensions beside those of its batch, and ``indices`` have ``dimensions`` for the batch.

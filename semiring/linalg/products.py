@@ -150,9 +150,10 @@ def matmul(
         (left) or one column (right), and the result lacks that dimension. They may be lists, read-only and strided
         arrays, sparse matrices of SciPy and CuPy, sparse tensors of PyTorch (CSR, CSC, COO) and BCOO arrays of JAX, or
         `BitMatrix` for a semiring on bool, with a `BitMatrix` as result. What a sparse matrix does not store is the
-        zero; its stored entries count, also if they are 0 or the zero. The columns of A and the rows of B of pandas
-        frames and series are matched by label. The result has the rows of A and the columns of B. Arrays and sparse
-        matrices on a GPU (CuPy, PyTorch, JAX, Numba) are multiplied there, on the current stream, and so is the result.
+        zero; its stored entries count, also if they are 0 or the zero, and ⊕ adds entries that are stored twice. The
+        columns of A and the rows of B of pandas frames and series are matched by label. The result has the rows of A
+        and the columns of B. Arrays and sparse matrices on a GPU (CuPy, PyTorch, JAX, Numba) are multiplied there, on
+        the current stream, and so is the result.
     semiring : Semiring or str, optional
         A `Semiring` or the name of one in the catalogue. The default is min-plus.
     mask : sparse matrix or array of bool, shape (m, n), optional

@@ -40,15 +40,16 @@ class Torch:
         self.torch, self.functions, self.array = torch, differentiable, torch.tensor
 
     def sparse(self, values, rows, columns, shape, layout="coo"):
-        torch = self.torch
+        torch, own = self.torch, {"device": values.device}
         if layout == "coo":
-            return torch.sparse_coo_tensor(torch.tensor(np.stack([rows, columns])), values, shape)
+            return torch.sparse_coo_tensor(torch.tensor(np.stack([rows, columns]), **own), values, shape)
         by_rows = layout == "csr"
         major, minor = (rows, columns) if by_rows else (columns, rows)
         order = np.lexsort((minor, major))
         starts = np.searchsorted(major[order], np.arange(shape[not by_rows] + 1))
         make = torch.sparse_csr_tensor if by_rows else torch.sparse_csc_tensor
-        return make(torch.tensor(starts), torch.tensor(minor[order]), values[torch.tensor(order)], shape)
+        arrays = (torch.tensor(x, **own) for x in (starts, minor[order], order))
+        return make(next(arrays), next(arrays), values[next(arrays)], shape)
 
     def stored(self, C, rows, columns):
         """Return the stored values in the order of the places."""
@@ -272,6 +273,40 @@ def test_every_library_adds_repeated_entries_by_the_sum_of_the_semiring(semiring
             st.matmul(A, matrix, semiring)
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("form", [*FORMS, "by column"])
+@pytest.mark.parametrize("semiring", FEW, ids=str)
+def test_tensors_on_a_gpu_have_the_products_and_gradients_of_the_host(semiring, form, rng):
+    torch, library = pytest.importorskip("torch"), Torch()
+    sparse, shapes = [word == "sparse" for word in form.split()[:2]], [(40, 50), (50, 33)]
+    places = [draw_places(rng, shape) for shape in (*shapes, (40, 33))]
+    if form == "by column":
+        places[0], arrays = rng.integers(0, 40, (2, 300)), [draw(rng, semiring, x) for x in ((300, 33), (2, 50, 33))]
+    else:
+        sizes = [place[0].size if own else shape for own, place, shape in zip(sparse, places, shapes, strict=False)]
+        arrays = [draw(rng, semiring, size, has_ties=True) for size in sizes]
+
+    def multiply(x, y, device):
+        operands = [x.to(device), y.to(device)]
+        if form == "by column":
+            ends = torch.tensor(places[0], device=device)
+            return library.functions.spmm(ends, operands[0], (40, 50), operands[1], semiring).cpu()
+        for side, own in enumerate(sparse):
+            if own:
+                operands[side] = library.sparse(operands[side], *places[side], shapes[side], ("csr", "coo")[side])
+        pattern = library.sparse(torch.zeros(places[2][0].size, device=device), *places[2], (40, 33))
+        C = library.functions.matmul(*operands, semiring, mask=pattern if "mask" in form else None)
+        return library.stored(C, *places[2]).cpu() if "mask" in form else C.cpu()
+
+    if form != "by column" or semiring != GADGET:
+        (C, slopes), (D, expected) = (
+            library.pull_back(lambda x, y: multiply(x, y, device), *arrays)  # noqa: B023
+            for device in ("cuda", "cpu")
+        )
+        for found, other in zip((C, *slopes), (D, *expected), strict=True):
+            np.testing.assert_allclose(found, other, rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize("by_column", [False, True])
 @pytest.mark.parametrize("semiring", ["max_times", "log_plus", "plus_times"])
 def test_the_compiler_and_the_transforms_of_torch_func(semiring, by_column, rng):
@@ -309,6 +344,9 @@ def test_sparse_by_sparse_and_vectors(rng):
     rows, columns = draw_places(rng, (6, 6))
     values = torch.tensor(rng.random(rows.size)).requires_grad_()
     A = tensors.sparse(values, rows, columns, (6, 6), "csr")
+    with pytest.raises(DTypeError, match="int64: pass truth values"):
+        matmul(A, A, mask=torch.ones(6, 6, dtype=torch.int64))
+    assert matmul(A, A, mask=torch.eye(6, dtype=torch.bool)).layout == torch.sparse_csr
     for semiring in ("min_plus", "log_plus"):
         whole = torch.full((6, 6), zero_of(semiring), dtype=torch.float64).index_put(
             (torch.tensor(rows), torch.tensor(columns)), values
