@@ -94,6 +94,8 @@ class Algorithm:
         Whether it reads the encoded entries. Otherwise it reads the caller's, and writes the caller's result.
     apart : bool
         Whether it reads one matrix and writes another. The caller need not copy a matrix that must not change.
+    copies_entries : bool
+        Whether it writes the entries to the result itself, where predecessors are searched.
     reads_entries : bool
         Whether it reads the entries of stored edges as a matrix. Otherwise facts about the edges suffice.
     gives_plus : bool
@@ -130,6 +132,7 @@ class Algorithm:
     divides: ClassVar[bool] = False
     is_encoded: ClassVar[bool] = True
     apart: bool = False
+    copies_entries: ClassVar[bool] = False
     reads_entries: ClassVar[bool] = True
     gives_plus: ClassVar[bool] = False
     reports_parts: ClassVar[bool] = False

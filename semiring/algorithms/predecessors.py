@@ -196,15 +196,15 @@ class PredecessorSearch:
     def __init__(self, elsewhere: Callable[[KernelPlan, Any, Any], Any] | None = None) -> None:
         self._elsewhere = elsewhere
 
-    def close(self, engine: Engine, D: Any, weights: Any) -> bool:
-        """Close a stack D, which holds ``weights``, and find the predecessors; False if the backend does not do both.
+    def close(self, engine: Engine, D: Any, weights: Any, fill: Callable[[slice], None]) -> bool:
+        """Write the closures of a stack to D, and find the predecessors; False if the backend does not do both.
 
-        The weights must be in other memory.
+        ``fill(part)`` writes the weights of some matrices to D, which is in other memory.
         """
         if not engine.capabilities.provides("close_and_search") or depends_on_distances(engine.plan):
             return False
         kernels: Any = engine.capabilities.paths
-        self.predecessors = kernels.close_and_search(engine.plan, D, tolerance_for(engine.plan, D), weights)
+        self.predecessors = kernels.close_and_search(engine.plan, D, tolerance_for(engine.plan, D), weights, fill)
         return True
 
     def find(self, engine: Engine, D: Array, weights: Array) -> None:

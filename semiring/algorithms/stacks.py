@@ -123,6 +123,7 @@ class StackTogether(Algorithm):
     name = "stack_together"
     forms = ("elements",)
     axes = (3,)
+    copies_entries = True
 
     def reason_against(self, p: Problem) -> str | None:
         facts, backend = p.facts, p.backend
@@ -143,8 +144,18 @@ class StackTogether(Algorithm):
 
     def run(self, p: Problem, engine: Engine, D: Array, entries: Array) -> Array:
         closures: Any = engine.capabilities.closures
-        if p.predecessors is not None and _is_small(p) and p.predecessors.close(engine, D, entries):
-            return D
+        if p.predecessors is not None:
+            matrix = p.bound_matrix
+
+            def fill(part: slice) -> None:
+                if matrix.is_unchanged:
+                    matrix.encode(entries[part], D[part])
+                else:
+                    D[part] = entries[part]
+
+            if _is_small(p) and p.predecessors.close(engine, D, entries, fill):
+                return D
+            fill(slice(None))
         closures.close_stack(engine.plan, D)
         return D
 

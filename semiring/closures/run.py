@@ -206,7 +206,8 @@ def _read(p: Problem, a: Algorithm, m: EncodedMatrix, D: Any) -> tuple[Any, Any,
     A = facts.A
     operand = _keep_operand(p, m, A, D) if p.plus and not a.gives_plus else None
     if (a.apart or p.predecessors is not None) and m.is_unchanged and not is_same_memory(A, D):
-        return (D if a.apart else m.encode(A, D)), A, operand
+        is_copied = a.apart or (p.predecessors is not None and a.copies_entries)
+        return (D if is_copied else m.encode(A, D)), A, operand
     D = m.encode(A, D)
     return D, D, operand
 

@@ -505,10 +505,13 @@ class PathKernels(Protocol):
         """
         ...
 
-    def close_and_search(self, plan: KernelPlan, D: Any, tolerance: Tolerance, A: Any) -> Any:
-        """Compute `ClosureKernels.close_stack` of D (count, n, n), and return the result of `find_predecessors`.
+    def close_and_search(
+        self, plan: KernelPlan, D: Any, tolerance: Tolerance, A: Any, fill: Callable[[slice], None]
+    ) -> Any:
+        """Compute D = A* (count, n, n), and return the result of `find_predecessors`.
 
-        D holds A before the call, in other memory. If a pivot has no star, any result may be returned.
+        ``fill(part)`` writes the matrices A[part] to D[part], which are in other memory. If a pivot has no star, any
+        result may be returned.
         """
         raise _missing_operation()
 

@@ -384,16 +384,19 @@ class CpuBackend(
 
         return find_predecessors(plan, D, tolerance, A)
 
-    def close_and_search(self, plan: KernelPlan, D: Array, tolerance: Tolerance, A: Array) -> Array | None:
+    def close_and_search(
+        self, plan: KernelPlan, D: Array, tolerance: Tolerance, A: Array, fill: Callable[[slice], None]
+    ) -> Array | None:
         from semiring.kernels.cpu.predecessor_search import StackSearch, is_small
 
         first_calls = first_calls_of(plan)
         in_numpy = first_calls.computes(CLOSURE) or first_calls.computes(PREDECESSORS)
         if in_numpy or not is_small(D.shape[-1]) or not D.flags.c_contiguous:
+            fill(slice(None))
             self.close_stack(plan, D)
             return self.find_predecessors(plan, D, tolerance, A) if plan.status.diverged < 0 else None
         search = StackSearch(plan, D, tolerance, A)
-        _report_divergence(plan, self._kernels_for(plan).close_stack(D, plan.threads, search.run))
+        _report_divergence(plan, self._kernels_for(plan).close_and_search(D, plan.threads, fill, search.run))
         return search.settle() if plan.status.diverged < 0 else search.predecessors
 
     @cached_property

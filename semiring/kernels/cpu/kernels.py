@@ -440,26 +440,44 @@ class Kernels:
         A[...] = wide
         return failed_pivot
 
-    def close_stack(self, A: Array, threads: int, search: Callable[[int, int], None] | None = None) -> int:
+    def close_stack(self, A: Array, threads: int) -> int:
         """Compute A ← A* of each matrix of a stack, no size 0, rows contiguous, in a compiled loop on each thread.
 
-        Return the first pivot without a star, or -1; pivots are numbered through all matrices. ``search(start, stop)``
-        reads matrices after they were closed, while they are in the cache.
+        Return the first pivot without a star, or -1; pivots are numbered through all matrices.
         """
-        (count, n), failed_pivots = A.shape[:2], []
         loop = compile_entry_point(pivot_loops.close_each, self.size)
+        return self._close_parts(A, threads, lambda start, stop: self._run_close(loop, A[start:stop]))
 
-        group = count if search is None else max(1, _SEARCHED_BYTES // A[0].nbytes)
+    def close_and_search(
+        self, A: Array, threads: int, fill: Callable[[slice], None], search: Callable[[int, int], None]
+    ) -> int:
+        """Compute `close_stack` of matrices that ``fill(part)`` writes to A[part].
 
-        def close_part(start: int, stop: int) -> None:
+        ``search(start, stop)`` reads matrices after they were closed. A few matrices at a time stay in the cache
+        meanwhile.
+        """
+        group, loop = max(1, _SEARCHED_BYTES // A[0].nbytes), compile_entry_point(pivot_loops.close_each, self.size)
+
+        def close(start: int, stop: int) -> int:
             for first in range(start, stop, group):
                 last = min(stop, first + group)
-                failure = self._run_close(loop, A[first:last])
+                fill(slice(first, last))
+                failure: int = self._run_close(loop, A[first:last])
                 if failure >= 0:
-                    failed_pivots.append(first * n + failure)
-                    return
-                if search is not None:
-                    search(first, last)
+                    return (first - start) * int(A.shape[1]) + failure
+                search(first, last)
+            return -1
+
+        return self._close_parts(A, threads, close)
+
+    def _close_parts(self, A: Array, threads: int, close: Callable[[int, int], int]) -> int:
+        """Call ``close(start, stop)`` for parts of a stack. Return its first pivot without a star, or -1."""
+        (count, n), failed_pivots = A.shape[:2], []
+
+        def close_part(start: int, stop: int) -> None:
+            failure = close(start, stop)
+            if failure >= 0:
+                failed_pivots.append(start * n + failure)
 
         self.run_on_stack(close_part, count, A.size * n, threads)
         return min(failed_pivots, default=-1)
