@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,8 @@ CALLS = {
     "products": "matmul, power, multi_dot and scan, with vectors, stacks and witnesses",
     "closures": "closure of dense and sparse graphs, with weights of both signs, and of stacks",
     "paths": "shortest_paths and the other functions of paths, with sources and targets",
-    "sparse": "products of sparse matrices, and factor",
+    "sparse": "products of sparse matrices, with masks and dense matrices, and factor",
+    "queries": "to_array, total, counts, all_paths, k_shortest and update of Paths, and centrality",
 }
 
 
@@ -42,7 +43,8 @@ def precompile(
     dtype : dtype or tuple of dtypes
         The dtypes of the operands. A semiring that is not defined on one of them is left out for it.
     calls : str or tuple of str
-        What is compiled: ``"products"``, ``"closures"``, ``"paths"`` and ``"sparse"``; by default the first three.
+        What is compiled: ``"products"``, ``"closures"``, ``"paths"``, ``"sparse"`` and ``"queries"``, which are the
+        methods of `Paths` and centrality; by default the first three.
 
     Raises
     ------
@@ -57,9 +59,9 @@ def precompile(
 
     Notes
     -----
-    Cost: 5 to 30 seconds for the first semiring, 1 to 5 for each further one, and more for ``log_plus`` and
-    ``"sparse"``. The folder is that of ``SEMIRING_CACHE_DIR``, else the user's cache folder. A container image whose
-    build calls this function starts without a compiler on machines with the same processor.
+    Cost: 5 to 30 seconds for the first semiring, 1 to 5 for each further one, and more for ``log_plus``,
+        ``"sparse"`` and ``"queries"``. The folder is that of ``SEMIRING_CACHE_DIR``, else the user's cache folder. A
+    container image whose build calls this function starts without a compiler on machines with the same processor.
 
     Examples
     --------
@@ -109,6 +111,7 @@ def _examples(semiring: Semiring, dtype: np.dtype[Any], calls: tuple[str, ...]) 
             yield partial(sr.best_paths, A, s)
         yield partial(sr.best_paths, sparse, s, sources=[0, 1])
         yield partial(sr.best_paths, sparse, s, sources=[0], targets=[5])
+        yield partial(sr.best_paths, sparse, s, sources=[0], limit=_a_weight(s, dtype))
     if "sparse" in calls:
         from scipy.sparse import csr_array
 
@@ -116,7 +119,49 @@ def _examples(semiring: Semiring, dtype: np.dtype[Any], calls: tuple[str, ...]) 
         S = csr_array((np.full(900, s.one_for(dtype)), tuple(places)), shape=dense.shape)
         for right in (S, dense):
             yield partial(sr.matmul, S, right, s)
+            yield partial(sr.matmul, S, right, s, mask=S)
         yield lambda: sr.factor(S, s).distance(0, 5)
+        yield lambda: sr.factor(S, s).distances([0, 1], [5, 6])
+        yield lambda: list(sr.factor(S, s).rows(vertices=[0, 1]))
+    if "queries" in calls and s.selective:
+        yield from _queries(semiring, small, sparse)
+
+
+def _a_weight(semiring: Semiring, dtype: np.dtype[Any]) -> Any:
+    """Return the weight of an edge that is worse than 1̄, for example 3 in min-plus."""
+    for weight in (3, -3, 0.5, 2):
+        value = np.asarray(weight).astype(dtype)
+        if bool(semiring.domain.contains(value)) and value != semiring.one_for(dtype):
+            return value[()]
+    return semiring.one_for(dtype)
+
+
+def _queries(semiring: Semiring, A: Any, sparse: Any) -> Iterator[Callable[[], Any]]:
+    """Yield calls of methods of paths, and of the functions of centrality."""
+    import semiring as sr
+    from semiring.centrality import betweenness, closeness, edge_betweenness, efficiency, harmonic
+    from semiring.paths.along_paths import OPERATIONS
+
+    paths = cache(lambda: sr.best_paths(A, semiring))
+    yield lambda: paths().to_array()
+    yield lambda: paths().hops()
+    for operation in OPERATIONS:
+        for dtype in ("float64", "int64"):
+            yield partial(lambda *options: paths().total(*options), np.ones(A.shape, dtype), operation)
+    yield lambda: paths().counts()
+    yield lambda: paths().count(0, 1)
+    yield lambda: paths().tight_edges(0, 1)
+    yield lambda: next(paths().all_paths(0, 1))
+    for simple in (False, True):
+        yield partial(lambda simple: list(paths().k_shortest(0, 1, 3, simple=simple)), simple)
+        yield partial(lambda simple: list(sr.k_shortest_paths(A, 0, 1, 3, semiring=semiring, simple=simple)), simple)
+    yield lambda: paths().path_without(0, 1, vertex=2)
+    yield lambda: paths().most_vital_edge(0, 1)
+    for weight in (semiring.one_for(A.dtype), _a_weight(semiring, A.dtype), semiring.zero_for(A.dtype)):
+        yield partial(lambda weight: paths().update([0], [1], [weight]), weight)
+    for function in (betweenness, edge_betweenness, closeness, harmonic, efficiency):
+        for graph in (A, sparse):
+            yield partial(function, graph)
 
 
 def _operand(semiring: Semiring, dtype: np.dtype[Any], rng: Any, n: int, share: float) -> Any:
