@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from html import escape
 from typing import Any
 
 __all__ = ["SHOWN_ROWS", "ProgressBar", "announce", "html_lines", "html_matrix", "html_table"]
@@ -77,6 +76,7 @@ def announce(line: str, seconds: float | None = None) -> None:
 
 def html_table(title: str, head: Iterable[Any], rows: Iterable[Iterable[Any]]) -> str:
     """Return a table as HTML for a notebook."""
+    from html import escape
 
     def line(cells: Iterable[Any], tag: str) -> str:
         return "<tr>" + "".join(f"<{tag}>{escape(str(cell))}</{tag}>" for cell in cells) + "</tr>"
@@ -103,4 +103,6 @@ def html_matrix(title: str, matrix: Any, rows: Sequence[Any], columns: Sequence[
 
 def html_lines(text: str) -> str:
     """Return lines of text as HTML for a notebook, with their blanks."""
+    from html import escape
+
     return f"<pre>{escape(text)}</pre>"

@@ -29,8 +29,6 @@ from semiring.closures.front_ends import close_array, close_request
 from semiring.closures.problem import STRUCTURES, Options
 from semiring.closures.request import Request
 from semiring.closures.run import close_plainly
-from semiring.distributed.predecessor_rows import predecessors_on_devices
-from semiring.distributed.several_gpus import close_stack_on_devices
 from semiring.errors import AlgebraError, DeviceError, DTypeError, UnknownNameError
 from semiring.io.inputs import Reading
 from semiring.io.network import semiring_of
@@ -343,6 +341,8 @@ def _close_stack_by_gpus(devices: tuple[int, ...], A: Any, out: Any, explain: bo
     """Close a stack by several GPUs, each matrix by one GPU."""
     if explain:
         raise DeviceError("explain= is for one matrix, or for a stack on one GPU: leave it out, or name one GPU")
+    from semiring.distributed.several_gpus import close_stack_on_devices
+
     return close_stack_on_devices(devices, A, out, partial(closure, **options))
 
 
@@ -482,9 +482,13 @@ def closure_with_predecessors(
         names = matrix_methods()
         raise UnknownNameError("closure method with predecessors", method, names, methods_by_device(names))
     several = _split_device(device)[1]
-    inspection = PredecessorSearch(partial(predecessors_on_devices, several) if several else None)
     if several and A.ndim > 2:
         raise DeviceError("one GPU finds the paths of a stack: name one in device=")
+    inspection = PredecessorSearch()
+    if several:
+        from semiring.distributed.predecessor_rows import predecessors_on_devices
+
+        inspection = PredecessorSearch(partial(predecessors_on_devices, several))
     options = _make_options(semiring, method, threads, check, structure, several, None, method_options)
     request = Request(
         operand=A,

@@ -14,10 +14,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -26,6 +25,9 @@ from semiring.errors import DivergenceError, SemiringError
 from semiring.kernels.engine import Engine
 from semiring.namespaces import Array
 from semiring.progress import wait_to_end
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 __all__ = [
     "COMMUNICATION",
@@ -252,6 +254,8 @@ class _HostLanes:
 
     def __init__(self, transport: HostTransport, ranks: Ranks, engine: Engine) -> None:
         self._transport, self._ranks, self._engine = transport, ranks, engine
+        from concurrent.futures import ThreadPoolExecutor
+
         self._transfer_thread = ThreadPoolExecutor(1, "transfer")
 
     def __enter__(self) -> _HostLanes:
@@ -357,6 +361,8 @@ def run_ranks(size: int, task: Callable[[ThreadRanks], Any], pool: ThreadPoolExe
         except BaseException as error:
             errors.append(error)
             ranks.stop(error)
+
+    from concurrent.futures import ThreadPoolExecutor, wait
 
     threads = pool or ThreadPoolExecutor(size, "rank")
     running: list[Future[None]] = []

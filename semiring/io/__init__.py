@@ -11,11 +11,15 @@ array([[inf,  2.,  9.],
 
 from __future__ import annotations
 
-from semiring.io.atomic import atomic_file
-from semiring.io.inputs import as_network
-from semiring.io.network import Network
-from semiring.io.reading import FORMATS, format_of, read, with_positions
-from semiring.io.writing import write, write_vertices
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from semiring.io.atomic import atomic_file
+    from semiring.io.inputs import as_network
+    from semiring.io.network import Network
+    from semiring.io.reading import FORMATS, format_of, read, with_positions
+    from semiring.io.writing import write, write_vertices
 
 __all__ = [
     "FORMATS",
@@ -28,3 +32,22 @@ __all__ = [
     "write",
     "write_vertices",
 ]
+
+_NAMES_BY_MODULE = {
+    "semiring.io.atomic": ("atomic_file",),
+    "semiring.io.inputs": ("as_network",),
+    "semiring.io.network": ("Network",),
+    "semiring.io.reading": ("FORMATS", "format_of", "read", "with_positions"),
+    "semiring.io.writing": ("write", "write_vertices"),
+}
+
+
+if not TYPE_CHECKING:  # a type checker would accept any name
+
+    def __getattr__(name: str) -> Any:
+        """Load a name at its first use: matrices need no parser of files."""
+        for module, names in _NAMES_BY_MODULE.items():
+            if name in names:
+                value = globals()[name] = getattr(import_module(module), name)
+                return value
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -28,7 +28,6 @@ from semiring.io.edge_tables import edges_of_frame, edges_of_rows, holds_rows, i
 from semiring.io.files import names_file
 from semiring.io.graphs import Weight, edges_of_graph
 from semiring.io.network import Edges, Network, assemble, convert_network, dtype_of_frame, semiring_of, symmetrize
-from semiring.io.reading import read
 
 __all__ = [
     "DEFAULT_READING",
@@ -82,6 +81,8 @@ class Reading(NamedTuple):
                 f"the weights of a file are a column: pass its title, as weight='km', and not {quote(self.weight)}"
             )
         options: dict[str, Any] = {"directed": self.directed, "weight": self.weight, "columns": self.columns}
+        from semiring.io.reading import read  # its parsers load csv, gzip and zipfile
+
         return read(path, semiring, dtype=dtype, sparse=sparse, **options)
 
     def lists_edges(self, x: Any) -> bool:

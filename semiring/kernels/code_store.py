@@ -25,7 +25,6 @@ import os
 import pickle
 import stat
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -189,6 +188,8 @@ def save(fingerprint: str | None, key: str, state: Any, *, kind: str = KERNEL) -
         if reason := refusal(path.parent):
             _warn_once(path.parent, reason)
             return
+        import tempfile
+
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
         with os.fdopen(handle, "wb") as file:
             file.write(_MAGIC + _checksum(path, payload) + payload)

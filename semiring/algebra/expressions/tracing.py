@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from math import isinf
 from typing import Any
 
@@ -357,6 +356,8 @@ class _ExpressionParser:
                     raise self.reject(node, f"{name} takes {OPERATIONS[op_name].arity} arguments")
                 return Expression(op_name, tuple(terms))
             case ast.Call():
+                from difflib import get_close_matches
+
                 function_name = node.func.id.lower() if isinstance(node.func, ast.Name) else ""
                 hint = (
                     f"did you mean {near[0]}? " if (near := get_close_matches(function_name, _FUNCTIONS, n=1)) else ""

@@ -19,7 +19,6 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
-import subprocess
 import sys
 import threading
 import time
@@ -28,7 +27,7 @@ from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -36,6 +35,9 @@ from semiring.kernels import code_store
 from semiring.kernels.contract import NO_PREDECESSOR, Array, KernelPlan, Steps
 from semiring.kernels.definition import define
 from semiring.logs import logger
+
+if TYPE_CHECKING:
+    import subprocess
 
 #: The groups of kernels that are compiled together, by what they compute.
 PRODUCT, WITNESS, CLOSURE, PREDECESSORS, GAINING = "product", "witness", "closure", "predecessors", "gaining"
@@ -51,13 +53,6 @@ _START = (
 _NEUTRAL_VARIABLES = ("NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS")
 
 
-class _Process(subprocess.Popen[bytes]):
-    """A process that outlives its caller: the destructor of `subprocess.Popen` would warn about that."""
-
-    def __del__(self) -> None:
-        pass
-
-
 class _Requests:
     """The markers that this process knows, and the process that compiles for it."""
 
@@ -67,7 +62,7 @@ class _Requests:
         self.polled: dict[str, float] = {}  # when a marker was looked for last
         self.waiting: dict[str, float] = {}  # until when another process compiles a group
         self.failed: set[str] = set()
-        self.process: _Process | None = None
+        self.process: subprocess.Popen[bytes] | None = None
         self.compiling = ""  # the key of the group that `process` compiles
 
 
@@ -134,7 +129,15 @@ def _can_start() -> bool:
     return is_python and sys.platform not in ("emscripten", "wasi") and not sys.is_finalizing()
 
 
-def _start(plan: KernelPlan, group: str) -> _Process:
+def _start(plan: KernelPlan, group: str) -> subprocess.Popen[bytes]:
+    import subprocess
+
+    class Process(subprocess.Popen[bytes]):
+        """A process that outlives its caller: the destructor of `subprocess.Popen` would warn about that."""
+
+        def __del__(self) -> None:
+            pass
+
     plan, folder = replace(plan, threads=2), code_store.cache_folder()
     assert folder is not None
     folder = folder.absolute()
@@ -143,7 +146,7 @@ def _start(plan: KernelPlan, group: str) -> _Process:
     if sys.platform == "win32":
         options["creationflags"] = subprocess.IDLE_PRIORITY_CLASS | subprocess.CREATE_NEW_PROCESS_GROUP
     silent, flags = subprocess.DEVNULL, ["-P", *["-E"] * sys.flags.ignore_environment, *["-s"] * sys.flags.no_user_site]
-    process = _Process(
+    process = Process(
         [sys.executable, *flags, "-c", _START],
         stdin=subprocess.PIPE,
         stdout=silent,
