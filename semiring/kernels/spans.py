@@ -28,9 +28,7 @@ KINDS: dict[str, str] = {
         "closing",
     ),
     **dict.fromkeys(("find_predecessors", "find_tree", "fold_paths", "count_paths"), "predecessors"),
-    **dict.fromkeys(
-        ("search_table", "search_near", "add_dependencies", "find_distances", "open_spur_searches"), "search"
-    ),
+    **dict.fromkeys(("search_table", "search_near", "add_dependencies", "find_distances"), "search"),
     **dict.fromkeys(("improve", "count_users", "repair"), "update"),
     "replay": "replay",
 }
