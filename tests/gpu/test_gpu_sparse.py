@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -145,7 +146,8 @@ def test_sparse_tensors_stay_on_the_gpu(library, xs, rng):
         lambda A, B, x: sr.matmul(A, x),
         lambda A, B, x: sr.blas.gemv(A, x, transpose=True),
     ):
-        found, expected = call(A, B, vector), call(S, T, x)
+        found: Any = call(A, B, vector)
+        expected: Any = call(S, T, x)
         is_sparse = sp.issparse(expected)
         assert type(found) is type(A if is_sparse else vector)
         np.testing.assert_array_equal(dense(found), expected.toarray() if is_sparse else expected)
@@ -189,7 +191,7 @@ def test_what_is_refused(xs, monkeypatch):
 
 
 def test_own_semirings_and_narrow_dtypes(xs, rng):
-    A = sp.random_array((30, 30), density=0.2, rng=rng, format="csr", dtype=np.float32)
+    A: Any = sp.random_array((30, 30), density=0.2, rng=rng, format="csr", dtype=np.float32)
     A.data = np.round(A.data * 8) / 8
     for semiring, *_ in OWN.values():
         expected = sr.matmul(A, A, semiring).data
