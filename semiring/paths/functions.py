@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from contextlib import nullcontext
 from functools import partial, wraps
 from inspect import Parameter, signature
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypedDict, Unpack, cast, overload
@@ -28,7 +29,7 @@ from semiring.arrays.operands import (
 )
 from semiring.arrays.sparse import is_sparse, stored_entries
 from semiring.arrays.vertices import Vertices, ordered_names
-from semiring.arrays.zero_conventions import warn_of_percentages
+from semiring.arrays.zero_conventions import trust_zeros, warn_of_percentages
 from semiring.closures import closure, closure_with_predecessors
 from semiring.closures.explain import Explanation
 from semiring.closures.run import close_plainly
@@ -326,9 +327,10 @@ class _PathRequest(NamedTuple):
                 count = get_threads() if threads is None else check_threads(threads)
                 explanation = Explanation(semiring.name, method=method, threads=count, full=full)
             matrix = as_square_matrices(A.unpack() if isinstance(A, BitMatrix) else A, semiring, device=one)
-            distances, trees = closure_with_predecessors(
-                matrix, semiring, device=self.device, explanation=explanation, **self.options
-            )
+            with trust_zeros() if is_sparse(A) else nullcontext():
+                distances, trees = closure_with_predecessors(
+                    matrix, semiring, device=self.device, explanation=explanation, **self.options
+                )
         except (DivergenceError, DomainError) as error:
             stated = error.of_paths() if isinstance(error, NegativeCycleError) else error
             raise stated.named(names) from None

@@ -32,6 +32,7 @@ from semiring.algorithms.schedule import (
 )
 from semiring.arrays.encoding import decode, encode, has_inner_zero, round_to_dtype
 from semiring.arrays.memory import demand_memory, free_memory
+from semiring.arrays.zero_conventions import trust_zeros
 from semiring.closures.choose import cheapest
 from semiring.closures.explain import Answer, Explanation
 from semiring.closures.problem import Options
@@ -418,7 +419,8 @@ class _AllPairs(Algorithm):
         A = np.full((p.n, p.n), p.semiring.zero_for(values.dtype), values.dtype)
         A[pattern.rows, pattern.indices] = values
         method = AUTO if p.options.method == self.name else p.options.method
-        found = select_paths(p.find_all_paths(A, method), p.sources, p.targets)
+        with trust_zeros():  # the reader of the edges has warned of a dense matrix
+            found = select_paths(p.find_all_paths(A, method), p.sources, p.targets)
         return found if p.limit is None else PathTable(p.limit_rows(found.matrix), None, found.find)
 
 

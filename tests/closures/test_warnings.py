@@ -201,6 +201,12 @@ def test_what_is_not_suspicious(matrix):
             function(matrix)
 
 
+@pytest.mark.parametrize("options", [{}, {"sources": [0]}, {"targets": [1], "method": "dense"}, {"limit": 9}])
+def test_lists_of_edges_are_never_taken_for_another_convention(options):
+    A = scipy.sparse.csr_array(np.array([[1.0, 2.0, 1.0], [1.0, 3.0, 2.0], [2.0, 1.0, 3.0]]))
+    assert sr.shortest_paths(A, **options).path(0, 1) == [0, 1]
+
+
 def test_who_writes_no_edge_knows_it():
     sr.shortest_paths([[0, 0, 0], [0, 0, 5], [INF, 0, 0]])
     sr.widest_paths([[0, 0, 0], [0, 0, 5], [-INF, 0, 0]])
