@@ -232,6 +232,24 @@ def test_edges_of_weight_0_are_searched_for_all_rows_together(rng, monkeypatch, 
     assert numpy_kernels.find_predecessors(plan, D, tolerance, A) is None
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_entries_that_are_met_loosely_are_validated_along_their_paths(rng, monkeypatch, dtype):
+    validate, found = numpy_kernels._add_up, []
+    monkeypatch.setattr(numpy_kernels, "_add_up", lambda *given: found.append(validate(*given)) or found[-1])
+    for n in (20, 60, 100, 150):
+        A = rng.random((3, n, n)).astype(dtype)
+        A[rng.random(A.shape) < 0.8] = np.inf
+        plan = make_plan(sr.min_plus, A.dtype, nonnegative=True)
+        D = A.copy()
+        for matrix in D:
+            get_backend("cpu").close_block(plan, matrix)
+        tolerance = tolerance_for(plan, D)
+        trees = numpy_kernels.find_predecessors(plan, D, tolerance, A)
+        if trees is not None:
+            np.testing.assert_array_equal(trees, get_backend("cpu").find_predecessors(plan, D, tolerance, A))
+    assert any(found)
+
+
 def test_a_product_in_place(rng, in_numpy):
     A, B = rng.random((12, 12)), rng.random((12, 30))
     plan = make_plan(sr.min_plus, np.dtype("float64"), nonnegative=True)

@@ -297,9 +297,9 @@ def _eliminate(plan: KernelPlan, A: Array, operations: _Operations) -> Array:
 def find_predecessors(plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: Array) -> Array | None:
     """Compute the first three steps of `semiring.algorithms.predecessors`, in the order of the compiled kernels.
 
-    D is a closed matrix (n, n) or a stack (count, n, n). Return None if these steps leave an entry undecided, or if an
-    entry meets its distance only within the loose tolerance, or if many edges do not change a distance, so that the
-    searches along them take long.
+    D is a closed matrix (n, n) or a stack (count, n, n). Return None if these steps leave an entry undecided, if an
+    entry meets its distance only within the loose tolerance and its path does not add up, or if many edges do not
+    change a distance, so that the searches along them take long.
     """
     deadline = time.monotonic() + _SEARCH_SECONDS
     if D.ndim == 2:
@@ -345,11 +345,13 @@ def _find_in_stack(plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: 
         best[:, :, heads] = np.where(better, candidates, so_far)
         pred[:, :, heads] = np.where(better, np.int32(p), pred[:, :, heads])
     is_met = meets(best, D, tolerance.tight)
-    if (~is_met & (pred >= 0) & ~edges & meets(best, D, tolerance.loose)).any():
-        return None
-    pred[~is_met] = _UNDECIDED
+    is_doubtful = ~is_met & (pred >= 0) & ~edges & meets(best, D, tolerance.loose)
+    pred[~is_met & ~is_doubtful] = _UNDECIDED
     pred = np.where(edges, np.arange(n, dtype=np.int32)[:, None], pred)
     pred[(plan.zero == D) | diagonal] = NO_PREDECESSOR
+    is_doubtful &= pred >= 0
+    if is_doubtful.any() and not _add_up(plan, D, tolerance, adjacency, pred, is_doubtful):
+        return None
     rows = np.argwhere((pred == _UNDECIDED).any(axis=-1))
     height = max(1, _BLOCK_BYTES // (n * D.itemsize))
     parts = [rows[start : start + height] for start in range(0, len(rows), height)]
@@ -365,6 +367,32 @@ def _find_in_stack(plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: 
         if time.monotonic() > deadline or not _grow_rows(pred, part, find_tight):
             return None
     return pred
+
+
+def _add_up(
+    plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: Array, pred: Array, is_doubtful: Array
+) -> bool:
+    """Return whether the doubtful entries of each row are few, and the path to each of them adds up."""
+    wide = np.dtype(np.float64)
+    sums = replace(plan, dtype=wide, zero=wide.type(plan.zero), one=wide.type(plan.one))
+    mul, tight = _compile(define(sums).mul, wide), [float(plan.dtype.type(limit)) for limit in tolerance.tight]
+    row, steps = (-1, -1), 0
+    for which, i, j in np.argwhere(is_doubtful).tolist():
+        row, steps = (which, i), steps if row == (which, i) else len(pred[which])
+        chain = [j]
+        while chain[-1] != i:
+            chain.append(int(pred[which, i, chain[-1]]))
+            if chain[-1] < 0 or len(chain) - 1 > steps:
+                return False
+        hops = len(chain) - 1
+        steps -= hops
+        total = np.array([plan.one], wide)
+        for u, v in zip(chain[:0:-1], chain[-2::-1], strict=True):
+            mul(total, np.array([adjacency[which, u, v]], wide), out=total)
+        goal = float(D[which, i, j])
+        if not (total[0] == goal or abs(total[0] - goal) < hops * tight[0] * abs(goal) + hops * tight[1]):
+            return False
+    return True
 
 
 def _grow_rows(pred: Array, rows: Array, find_tight: Callable[..., Array]) -> bool:
