@@ -11,6 +11,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.arguments import require_flag, require_integer
 from semiring.arrays.vertices import Vertices
+from semiring.errors import DivergenceError, NegativeCycleError
 from semiring.io.inputs import Reading
 from semiring.io.network import semiring_of
 from semiring.paths.functions import best_paths
@@ -100,5 +101,11 @@ def k_shortest_paths(
     edges = edges_of(A, algebra, reading=reading, check=check).require_eliminable()
     vertices = Vertices(edges.pattern.n, edges.names)
     i, j = vertices.index(source), vertices.index(target)
-    relevant = relevant_edges(edges, np.array([i]), np.array([j])) or edges
-    return search_in_order(best_paths, algebra, relevant, i, j).named(vertices.names, count, simple=bool(simple))
+    try:
+        relevant = relevant_edges(edges, np.array([i]), np.array([j])) or edges
+        problem = search_in_order(best_paths, algebra, relevant, i, j)
+    except NegativeCycleError as error:
+        raise error.of_paths().named(vertices.names) from None
+    except DivergenceError as error:
+        raise error.named(vertices.names) from None
+    return problem.named(vertices.names, count, simple=bool(simple))

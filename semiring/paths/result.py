@@ -939,8 +939,8 @@ class Paths(PairQueries):
         tails, heads : sequence of vertices, or vertex
             The ends of the edges tails[e] → heads[e], k vertices each, by number or name.
         weights : sequence of scalar, or scalar
-            The k new weights. A weight replaces that of the edge, better or worse; the zero of the semiring, ∞ in
-            min-plus, removes the edge. One weight with two vertices changes one edge.
+            The k new weights, or one for all edges. A weight replaces that of the edge, better or worse; the zero of
+            the semiring, ∞ in min-plus, removes the edge.
         directed : bool, optional
             False changes both directions of each edge. The default is the direction of the graph.
 

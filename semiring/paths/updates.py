@@ -78,8 +78,8 @@ def update(
     tails, heads : sequence of int, or int
         The ends of the edges tails[e] → heads[e], k vertices each.
     weights : sequence of scalar, or scalar
-        The k new weights. A weight replaces that of the edge, better or worse; the zero of the semiring removes the
-        edge. One weight with two vertices changes one edge.
+        The k new weights, or one for all edges. A weight replaces that of the edge, better or worse; the zero of the
+        semiring removes the edge.
     semiring : Semiring or str, optional
         An idempotent semiring with a closure, by default min-plus.
     predecessors : array of int32, shape (n, n), optional
@@ -234,7 +234,9 @@ def read_edges(
     Raises `VertexError`, `ShapeError`, `DomainError`, `DTypeError`, and `ValueError` for an edge with two weights.
     """
     values = as_numbers(weights, "weights")
-    if values.ndim == 0:
+    if values.ndim == 0 and (isinstance(tails, list) or getattr(tails, "ndim", 0)):
+        values = np.full(len(tails), values)  # one weight for all edges
+    elif values.ndim == 0:
         values, tails, heads = values[None], [tails], [heads]
     rows, columns = vertices.indices(tails), vertices.indices(heads)
     if not rows.shape == columns.shape == values.shape:

@@ -165,6 +165,8 @@ def test_names_directions_and_properties():
     assert (roads.diameter, roads.path("Jena", "Ulm")) == (7, ["Jena", "Ulm"])
     assert roads.update(["Kiel", "Kiel"], ["Jena", "Ulm"], [INF, INF]) == 4
     assert not roads.reachable[0, 1]
+    assert roads.update(["Kiel", "Kiel"], ["Jena", "Ulm"], 5.0) == 4  # one weight for both
+    assert roads.update(np.array(["Kiel", "Kiel"]), np.array(["Jena", "Ulm"]), INF) == 4
     assert roads.update("Kiel", "Ulm", 1.0, directed=True) == 2
     assert [roads.distance("Kiel", "Jena"), roads.distance("Jena", "Kiel")] == [4, INF]
     A = pd.DataFrame([[0, 2.0], [INF, 0]], ["a", "b"], ["a", "b"])

@@ -153,6 +153,13 @@ def test_cycles_of_weight_0_give_walks_by_their_edges():
     assert found == [[0, 1, 2], [0, 1, 0, 1, 2], [0, 1, 0, 1, 0, 1, 2]]
 
 
+@pytest.mark.parametrize(("name", "gain", "loss"), [("min_plus", -2.0, 1.0), ("max_times", 2.0, 1.0)])
+def test_a_cycle_that_improves_is_named(name, gain, loss):
+    net = sr.as_network([("a", "b", gain), ("b", "a", loss)], name)
+    with pytest.raises(sr.DivergenceError, match=r"a → b → a|b → a → b|vertex .*[ab]"):
+        list(sr.k_shortest_paths(net, "a", "b", 2, semiring=name))
+
+
 def test_large_graphs_agree_with_networkx_and_igraph():
     import igraph
     import networkx as nx
