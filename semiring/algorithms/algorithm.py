@@ -196,9 +196,10 @@ class Algorithm:
         return True
 
     def reason_against(self, p: Problem) -> str | None:
-        """Return why the algorithm does not close the problem, or None. This is the only place that says so.
+        """Return why the algorithm does not close the problem, or None.
 
-        It may raise the errors of a scan. It writes nothing.
+        Conditions that hold whatever the entries are belong to the traits and to `reason_by_options`. The function may
+        raise the errors of a scan. It writes nothing.
 
         Parameters
         ----------
