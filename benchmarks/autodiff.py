@@ -66,14 +66,13 @@ def _plain_closure(name: str) -> Callable[..., Any]:
     return close
 
 
-_VERTICES, _EDGES, _FEATURES = 14_541, 544_230, 64
+_FB15K = 14_541, 544_230, 64  # vertices, edges and features
 
 
-def _plain_layer(name: str, edges: Any) -> Callable[..., Any]:
+def _plain_layer(name: str, edges: Any, size: tuple[int, int]) -> Callable[..., Any]:
     import torch
 
-    mul, heads = _operations(name)[0], edges[0][:, None].expand(-1, _FEATURES)
-    size = (_VERTICES, _FEATURES)
+    mul, heads = _operations(name)[0], edges[0][:, None].expand(-1, size[1])
 
     def collect(terms: Any, reduce: str) -> Any:
         return torch.zeros(size, device=terms.device).scatter_reduce(0, heads, terms, reduce, include_self=False)
@@ -88,19 +87,22 @@ def _plain_layer(name: str, edges: Any) -> Callable[..., Any]:
     return layer
 
 
-def _layer(operation: str, name: str, device: str, generator: Any) -> tuple[list[Any], Any, Any]:
+def _layer(
+    operation: str, name: str, device: str, generator: Any, sizes: tuple[int, int, int]
+) -> tuple[list[Any], Any, Any]:
     """Return the values of the edges and the features, and a layer of both libraries."""
     import torch
 
     import semiring.torch as differentiable
 
-    edges = torch.randint(_VERTICES, (2, _EDGES), generator=generator)
-    edges[0, :_VERTICES] = torch.arange(_VERTICES)  # every vertex has an edge
-    edges = edges[:, torch.argsort(edges[0] * _VERTICES + edges[1])].to(device)
-    shapes = (_EDGES, _FEATURES) if operation == "relations" else (_EDGES,), (_VERTICES, _FEATURES)
+    n, count, features = sizes
+    edges = torch.randint(n, (2, count), generator=generator)
+    edges[0, :n] = torch.arange(n)  # every vertex has an edge
+    edges = edges[:, torch.argsort(edges[0] * n + edges[1])].to(device)
+    shapes = (count, features) if operation == "relations" else (count,), (n, features)
     operands = [torch.rand(shape, generator=generator).to(device) for shape in shapes]
-    size = (_VERTICES, _VERTICES)
-    return operands, lambda v, x: differentiable.spmm(edges, v, size, x, name), _plain_layer(name, edges)
+    plain = _plain_layer(name, edges, (n, features))
+    return operands, lambda v, x: differentiable.spmm(edges, v, (n, n), x, name), plain
 
 
 def _seconds(
@@ -136,10 +138,10 @@ def _table(operation: str, options: argparse.Namespace) -> Table:
     wait = torch.cuda.synchronize if device != "cpu" else lambda: None
     rows = []
     call: Any
-    n = _VERTICES if operation in ("layer", "relations") else n
+    n = options.layer[0] if operation in ("layer", "relations") else n
     for name in _SEMIRINGS:
         if operation in ("layer", "relations"):
-            operands, call, plain = _layer(operation, name, device, generator)
+            operands, call, plain = _layer(operation, name, device, generator, options.layer)
         elif operation == "closure":
             A = torch.rand(n, n, generator=generator).to(device)
             A = A.fill_diagonal_(0.0) if name == "max_times" else A - 12 if name == "log_plus" else A
@@ -185,6 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--n", type=int, default=512)
+        parser.add_argument("--layer", type=int, nargs=3, default=_FB15K, metavar=("VERTICES", "EDGES", "FEATURES"))
         parser.add_argument("--device", default="cpu")
         parser.add_argument("--threads", type=int, default=1)
 

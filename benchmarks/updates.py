@@ -35,7 +35,7 @@ def time_each(calls: Sequence[Callable[[], Any]]) -> np.ndarray:
 def better_edges(paths: Any, count: int) -> list[tuple[int, int, float]]:
     """Return new edges between random vertices, each of half of their distance."""
     rng, n = np.random.default_rng(1), len(paths)
-    ends = rng.integers(0, n, (count, 2)).tolist()
+    ends = np.unique(rng.integers(0, n, (count, 2)), axis=0).tolist()
     found = [(u, v, float(paths.distance(u, v))) for u, v in ends if u != v]
     return [(u, v, distance / 2 if np.isfinite(distance) else 1.0) for u, v, distance in found]
 
@@ -54,10 +54,13 @@ def _by_networkit(A: np.ndarray, edges: Sequence[tuple[int, int, float]]) -> np.
     event, kinds = networkit.dynamics.GraphEvent, networkit.dynamics.GraphEventType
 
     def insert(u: int, v: int, weight: float) -> Callable[[], Any]:
-        is_new = not graph.hasEdge(u, v)
-        graph.addEdge(u, v, weight) if is_new else graph.setWeight(u, v, weight)
-        kind = kinds.EDGE_ADDITION if is_new else kinds.EDGE_WEIGHT_UPDATE
-        return lambda: paths.update(event(kind, u, v, weight))
+        if graph.hasEdge(u, v):
+            change = event(kinds.EDGE_WEIGHT_INCREMENT, u, v, weight - graph.weight(u, v))
+            graph.setWeight(u, v, weight)
+        else:
+            change = event(kinds.EDGE_ADDITION, u, v, weight)
+            graph.addEdge(u, v, weight)
+        return lambda: paths.update(change)
 
     return np.concatenate([time_each([insert(*edge)]) for edge in edges])
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.full
 
 #: The options that make all tables of a module tiny.
 TINY = {
-    "benchmarks.autodiff": "--n 6",
+    "benchmarks.autodiff": "--n 6 --layer 6 12 2",
     "benchmarks.bits": "--sizes 64 --blocks 64 --vertices 64 96",
     "benchmarks.centrality": "--graph 12 20 --sampled 15 30 4",
     "benchmarks.other_paths": "--grid 4 --paths 3 --sizes 20",
