@@ -234,7 +234,7 @@ def read_edges(
     Raises `VertexError`, `ShapeError`, `DomainError`, `DTypeError`, and `ValueError` for an edge with two weights.
     """
     values = as_numbers(weights, "weights")
-    if values.ndim == 0 and (isinstance(tails, list) or getattr(tails, "ndim", 0)):
+    if values.ndim == 0 and (isinstance(tails, list) or getattr(tails, "ndim", 0) > 0):
         values = np.full(len(tails), values)  # one weight for all edges
     elif values.ndim == 0:
         values, tails, heads = values[None], [tails], [heads]

@@ -22,6 +22,12 @@ from semiring.paths.along_paths import OPERATIONS
 OWN = sr.Semiring("own", add="max(x, y)", mul="x * y", zero=0, one=1, domain=(0, 1))
 
 
+@pytest.fixture(autouse=True)
+def _nothing_compiled(monkeypatch):
+    """No test reads what another process has compiled and stored."""
+    monkeypatch.setattr(first_calls.compiler_process, "is_ready", lambda plan, group: False)
+
+
 @pytest.fixture
 def in_numpy(monkeypatch):
     """Run a function as if nothing were compiled and time were unlimited.

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent import futures
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -149,7 +150,7 @@ def test_every_further_interrupt_waits_for_threads_that_write(call, monkeypatch,
     def interrupt_first(function):
         return lambda *arguments, **options: (presses or [function]).pop()(*arguments, **options)
 
-    monkeypatch.setattr(transports, "wait", interrupt_first(transports.wait))
+    monkeypatch.setattr(futures, "wait", interrupt_first(futures.wait))
     monkeypatch.setattr(ThreadPoolExecutor, "shutdown", interrupt_first(ThreadPoolExecutor.shutdown))
     with pytest.raises(KeyboardInterrupt):
         call(monkeypatch, tmp_path, running)

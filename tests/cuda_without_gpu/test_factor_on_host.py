@@ -202,7 +202,7 @@ def test_signs_and_cycles(device, rng):
     cyclic[np.isinf(A)] = np.iinfo(np.int32).max
     cyclic[7, 8], cyclic[8, 7] = -3, 2
     with pytest.raises(NegativeCycleError):
-        sr.factor(cyclic, device="cuda")
+        sr.factor(cyclic, device="cuda").closure()
     with pytest.raises(DivergenceError):
         sr.factor(np.array([[0.0, 2.0], [0.5, 0.0]]), "plus_times", device="cuda")
     changed = A.copy()
