@@ -60,7 +60,7 @@ def precompile(
     Notes
     -----
     Cost: 5 to 30 seconds for the first semiring, 1 to 5 for each further one, and more for ``log_plus``,
-        ``"sparse"`` and ``"queries"``. The folder is that of ``SEMIRING_CACHE_DIR``, else the user's cache folder. A
+    ``"sparse"`` and ``"queries"``. The folder is that of ``SEMIRING_CACHE_DIR``, else the user's cache folder. A
     container image whose build calls this function starts without a compiler on machines with the same processor.
 
     Examples
