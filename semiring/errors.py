@@ -191,6 +191,16 @@ class DivergenceError(SemiringError, ArithmeticError):
         super().__init__(message)
         self.vertex, self.cycle = vertex, tuple(cycle)
 
+    def of_paths(self) -> DivergenceError:
+        """Return the same error for a function of paths, in terms of paths instead of the closure.
+
+        Returns
+        -------
+        DivergenceError
+            A new error of the same class, or this error if its text fits both.
+        """
+        return self
+
     def named(self, names: Sequence[object] | None) -> DivergenceError:
         """Return the same error with the names of the vertices.
 

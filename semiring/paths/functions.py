@@ -33,7 +33,7 @@ from semiring.arrays.zero_conventions import trust_zeros, warn_of_percentages
 from semiring.closures import closure, closure_with_predecessors
 from semiring.closures.explain import Explanation
 from semiring.closures.run import close_plainly
-from semiring.errors import AlgebraError, DeviceError, DivergenceError, DomainError, NegativeCycleError, ShapeError
+from semiring.errors import AlgebraError, DeviceError, DivergenceError, DomainError, ShapeError
 from semiring.io.files import names_file
 from semiring.io.inputs import Reading, convert_input, open_graph, return_unchanged
 from semiring.io.network import semiring_of
@@ -331,9 +331,10 @@ class _PathRequest(NamedTuple):
                 distances, trees = closure_with_predecessors(
                     matrix, semiring, device=self.device, explanation=explanation, **self.options
                 )
-        except (DivergenceError, DomainError) as error:
-            stated = error.of_paths() if isinstance(error, NegativeCycleError) else error
-            raise stated.named(names) from None
+        except DivergenceError as error:
+            raise error.of_paths().named(names) from None
+        except DomainError as error:
+            raise error.named(names) from None
         back = result_converter(A)
         weights = matrix if one is None else A
         paths = Paths(labelled_array.restore(back(distances)), semiring, back(trees), names=names, weights=weights)

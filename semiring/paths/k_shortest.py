@@ -11,7 +11,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.arguments import require_flag, require_integer
 from semiring.arrays.vertices import Vertices
-from semiring.errors import DivergenceError, NegativeCycleError
+from semiring.errors import DivergenceError
 from semiring.io.inputs import Reading
 from semiring.io.network import semiring_of
 from semiring.paths.functions import best_paths
@@ -104,8 +104,6 @@ def k_shortest_paths(
     try:
         relevant = relevant_edges(edges, np.array([i]), np.array([j])) or edges
         problem = search_in_order(best_paths, algebra, relevant, i, j)
-    except NegativeCycleError as error:
-        raise error.of_paths().named(vertices.names) from None
     except DivergenceError as error:
-        raise error.named(vertices.names) from None
+        raise error.of_paths().named(vertices.names) from None
     return problem.named(vertices.names, count, simple=bool(simple))

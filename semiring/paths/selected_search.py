@@ -36,7 +36,7 @@ from semiring.arrays.zero_conventions import trust_zeros
 from semiring.closures.choose import cheapest
 from semiring.closures.explain import Answer, Explanation
 from semiring.closures.problem import Options
-from semiring.errors import AlgebraError, DivergenceError, NegativeCycleError, NoPathError
+from semiring.errors import AlgebraError, DivergenceError, NoPathError
 from semiring.kernels.engine import make_plan
 from semiring.namespaces import array_namespace
 from semiring.paths.result import Paths
@@ -211,10 +211,8 @@ def find_paths(
     explanation = p.explanation()
     try:
         table: PathTable = _choose(p, explanation).run(p, None, None, None)  # type: ignore[arg-type]
-    except NegativeCycleError as error:
-        raise error.of_paths().named(names) from None
     except DivergenceError as error:
-        raise error.named(names) from None
+        raise error.of_paths().named(names) from None
     return SearchResult(
         sources=sources,
         targets=targets,

@@ -33,7 +33,6 @@ from semiring.errors import (
     DivergenceError,
     DTypeError,
     IntegerOverflowError,
-    NegativeCycleError,
     NoPathError,
     ShapeError,
     no_star,
@@ -475,7 +474,7 @@ class Factor:
         """Return the error for the walks from some vertices to others, with the names of the cycle."""
         assert self._cycles is not None
         error = copy(self._cycles.error_between(sources, targets))  # a raised error keeps its traceback
-        return (error.of_paths() if isinstance(error, NegativeCycleError) else error).named(self.names)
+        return error.of_paths().named(self.names)
 
     def _write_unbounded(self, values: Any, mask: Array | None) -> Any:
         """Write the weight of walks that improve without end to a result."""
