@@ -42,8 +42,7 @@ from semiring.namespaces import array_namespace
 from semiring.paths.result import Paths
 from semiring.paths.selected_sources import SearchResult
 from semiring.progress import in_parts, portion
-from semiring.sparse.edge_inputs import SparseEntries
-from semiring.sparse.factorization import Factor, choose_work_dtype, largest_magnitude
+from semiring.sparse.edge_inputs import SparseEntries, choose_work_dtype, largest_magnitude
 from semiring.sparse.symbolic_factor import Analysis, analyse, widest_level
 
 __all__ = ["PathTable", "find_paths", "select_paths"]
@@ -364,6 +363,8 @@ class _Elimination(Algorithm):
         return factor_operations(p.n, pairs) + sweeps
 
     def run(self, p: Any, *_: Any) -> PathTable:
+        from semiring.sparse.factorization import Factor  # it loads Numba
+
         edges = SparseEntries(p.edges.pattern, p.edges.values, None, p.edges.scan)  # without names of vertices
         with portion(0, 1, 2):
             factor = Factor(p.semiring, edges, p.analysis, p.options.threads)

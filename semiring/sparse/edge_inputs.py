@@ -10,23 +10,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
+from semiring.algebra.expressions.tree import is_floating, is_half
 from semiring.arguments import as_dtype
 from semiring.arrays.bits import BitMatrix
-from semiring.arrays.encoding import check_entries, convert
+from semiring.arrays.encoding import check_entries, convert, has_inner_zero, next_wider_integer
 from semiring.arrays.folds import add_duplicates
 from semiring.arrays.labels import may_name_vertices, require_square
 from semiring.arrays.operands import as_host_operand, as_matrix, common_dtype
-from semiring.arrays.scans import Scan, refuse_unbounded
+from semiring.arrays.scans import Scan, limits_of, refuse_unbounded
 from semiring.arrays.sparse import is_ascending, is_sparse, stored_entries, warn_of_duplicates
 from semiring.arrays.zero_conventions import warn_of_other_zeros
-from semiring.errors import DomainError, DTypeError, TooLargeError, square_error
+from semiring.errors import DomainError, DTypeError, IntegerOverflowError, TooLargeError, square_error
 from semiring.graphs.strongly_connected import has_compiled_loops
 from semiring.io.inputs import DEFAULT_READING, Reading, convert_input, list_edges, open_graph
 from semiring.io.network import is_directed, symmetrize, weighted_edges
 from semiring.kernels.cpu.elimination import elimination_trees
 from semiring.sparse.symbolic_factor import Pattern
 
-__all__ = ["SparseEntries", "check_values", "edges_of", "keep_edges", "reached_vertices", "relevant_edges"]
+__all__ = [
+    "SparseEntries",
+    "check_values",
+    "choose_work_dtype",
+    "edges_of",
+    "keep_edges",
+    "largest_magnitude",
+    "reached_vertices",
+    "relevant_edges",
+]
 
 Array = NDArray[Any]
 
@@ -203,3 +213,30 @@ def check_values(pattern: Pattern, values: Array, semiring: Semiring, names: Any
         (entry,) = error.position
         raise error.at(int(pattern.rows[entry]), int(pattern.indices[entry])).named(names) from None
     return SparseEntries(pattern, values, names, scan)
+
+
+def largest_magnitude(values: Array, scan: Scan) -> Any:
+    """Return the largest magnitude in a scanned array, except "no path" and infinities."""
+    if values.dtype.kind == "i":
+        return max((abs(int(end)) for end in (scan.low, scan.high) if end is not None), default=0)
+    if not is_floating(values.dtype):
+        return 0
+    return float(np.abs(values.astype(np.float64)).max(initial=0.0, where=np.isfinite(values)))
+
+
+def choose_work_dtype(semiring: Semiring, dtype: np.dtype[Any], n: int, largest: Any, addend: int = 0) -> np.dtype[Any]:
+    """Return the dtype to compute in, which is float32 for float16 and bfloat16.
+
+    In a dtype of integers, the sum of n weights of at most ``largest`` and of ``addend`` stays below "no path".
+    """
+    inner: np.dtype[Any] | None = dtype
+    if not has_inner_zero(semiring, dtype):
+        return np.dtype(np.float32) if is_half(dtype) else dtype
+    while inner is not None:
+        if largest * (n + 1) + addend < limits_of(inner).half:
+            return inner
+        inner = next_wider_integer(inner)
+    raise IntegerOverflowError(
+        f"paths of {n} edges of weights up to {largest} may exceed half the range of int64, in which {semiring.name} "
+        "computes in: use float64, which holds every sum, rounded"
+    )

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from semiring.kernels import backend_for
 from semiring.kernels.contract import KernelPlan
-from semiring.kernels.cpu.codegen.scalars import ScalarSemiring
 from semiring.kernels.cpu.elimination import triangular_solve as kernels
 from semiring.kernels.cpu.elimination.gathered_rows import folds_for
+from semiring.kernels.cpu.scalar_semiring import ScalarSemiring
 from semiring.kernels.cpu.thread_pool import run_tasks
 from semiring.kernels.engine import Engine
 from semiring.sparse.numeric_factor import FactorNumbers

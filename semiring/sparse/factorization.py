@@ -22,11 +22,11 @@ from semiring.algebra.catalogue import adds_products, as_semiring, max_times, mi
 from semiring.algebra.expressions.tree import float_limits, is_floating, is_half
 from semiring.algorithms.stars import counts_paths, divergence_error, warn_of_diverging_sum
 from semiring.arguments import check_flags, require_integer
-from semiring.arrays.encoding import check_entries, decode, encode, has_inner_zero, next_wider_integer, round_to_dtype
+from semiring.arrays.encoding import check_entries, decode, encode, has_inner_zero, round_to_dtype
 from semiring.arrays.memory import demand_memory, format_bytes
 from semiring.arrays.operands import as_array, as_host_operand, as_output
 from semiring.arrays.parts import to_host_array
-from semiring.arrays.scans import Scan, limits_of
+from semiring.arrays.scans import limits_of
 from semiring.arrays.vertices import Vertices
 from semiring.errors import (
     AlgebraError,
@@ -44,7 +44,7 @@ from semiring.kernels.engine import make_plan
 from semiring.namespaces import is_device_array
 from semiring.out_of_core.stored_matrix import is_npy_name
 from semiring.progress import Progress, report_progress
-from semiring.sparse.edge_inputs import SparseEntries, check_values, edges_of
+from semiring.sparse.edge_inputs import SparseEntries, check_values, choose_work_dtype, edges_of, largest_magnitude
 from semiring.sparse.improving_cycles import ImprovingCycles, check_on_cycle, unbounded_value
 from semiring.sparse.mixed_signs import ExactPotentials, find_potentials, raise_for_negative_cycle
 from semiring.sparse.numeric_factor import FactorNumbers, OpenFactor, PivotError, update_factor_numbers
@@ -1194,33 +1194,6 @@ def convert_right_side(b: Any, semiring: Semiring, dtype: np.dtype[Any], name: s
     if array.dtype != dtype and not np.can_cast(array.dtype, dtype, "safe"):
         raise DTypeError(f"{name} is {array.dtype}, the matrix {dtype}: convert one of them")
     return np.asarray(as_array(array, semiring, dtype, name=name))
-
-
-def largest_magnitude(values: Array, scan: Scan) -> Any:
-    """Return the largest magnitude in a scanned array, except "no path" and infinities."""
-    if values.dtype.kind == "i":
-        return max((abs(int(end)) for end in (scan.low, scan.high) if end is not None), default=0)
-    if not is_floating(values.dtype):
-        return 0
-    return float(np.abs(values.astype(np.float64)).max(initial=0.0, where=np.isfinite(values)))
-
-
-def choose_work_dtype(semiring: Semiring, dtype: np.dtype[Any], n: int, largest: Any, addend: int = 0) -> np.dtype[Any]:
-    """Return the dtype to compute in, which is float32 for float16 and bfloat16.
-
-    In a dtype of integers, the sum of n weights of at most ``largest`` and of ``addend`` stays below "no path".
-    """
-    inner: np.dtype[Any] | None = dtype
-    if not has_inner_zero(semiring, dtype):
-        return np.dtype(np.float32) if is_half(dtype) else dtype
-    while inner is not None:
-        if largest * (n + 1) + addend < limits_of(inner).half:
-            return inner
-        inner = next_wider_integer(inner)
-    raise IntegerOverflowError(
-        f"paths of {n} edges of weights up to {largest} may exceed half the range of int64, in which {semiring.name} "
-        "computes in: use float64, which holds every sum, rounded"
-    )
 
 
 @dataclass(frozen=True)

@@ -27,19 +27,18 @@ from semiring.errors import DivergenceError, ShapeError, no_star, square_error
 from semiring.io.inputs import Reading, open_graph
 from semiring.io.network import semiring_of, symmetrize
 from semiring.kernels import backend_for
-from semiring.kernels.cpu.codegen.scalars import ScalarSemiring
 from semiring.kernels.cpu.elimination import elimination_trees, triangular_solve
+from semiring.kernels.cpu.scalar_semiring import ScalarSemiring
 from semiring.kernels.engine import Engine, make_plan
 from semiring.linalg import matmul
-from semiring.sparse.edge_inputs import SparseEntries, edges_of, relevant_edges
-from semiring.sparse.factorization import (
-    Factor,
-    align_labels,
-    as_columns,
+from semiring.sparse.edge_inputs import (
+    SparseEntries,
     choose_work_dtype,
-    convert_right_side,
+    edges_of,
     largest_magnitude,
+    relevant_edges,
 )
+from semiring.sparse.factorization import Factor, align_labels, as_columns, convert_right_side
 from semiring.sparse.improving_cycles import check_on_cycle
 from semiring.sparse.numeric_factor import PivotError
 from semiring.sparse.path_counts import check_counts

@@ -20,10 +20,10 @@ from semiring.algorithms.rkleene import rkleene
 from semiring.errors import AlgebraError
 from semiring.kernels import backend_for
 from semiring.kernels.contract import KernelPlan
-from semiring.kernels.cpu.codegen.scalars import ScalarSemiring
 from semiring.kernels.cpu.elimination import elimination_trees, factor_walks
 from semiring.kernels.cpu.elimination import fronts as kernels
 from semiring.kernels.cpu.elimination.gathered_rows import folds_for
+from semiring.kernels.cpu.scalar_semiring import ScalarSemiring
 from semiring.kernels.cpu.thread_pool import run_tasks
 from semiring.kernels.engine import Engine
 from semiring.progress import current_listener, portion

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import plus_times
 from semiring.errors import DTypeError, IntegerOverflowError
-from semiring.kernels.cpu.codegen.scalars import ScalarSemiring
 from semiring.kernels.cpu.elimination import elimination_trees, triangular_solve
+from semiring.kernels.cpu.scalar_semiring import ScalarSemiring
 from semiring.kernels.engine import make_plan
 from semiring.sparse.edge_inputs import SparseEntries
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from semiring import profiling
 from semiring.arrays.memory import demand_memory, free_memory
 from semiring.kernels.contract import KernelPlan
+from semiring.kernels.cpu.elimination import elimination_trees
 from semiring.kernels.cpu.elimination import hub_labels as kernels
 from semiring.kernels.cpu.elimination.gathered_rows import dots_for
 from semiring.kernels.cpu.thread_pool import run_tasks
@@ -109,7 +110,7 @@ def join_pairs(rows: TriangularSolves, columns: TriangularSolves, sources: Array
     order = np.lexsort((heads, tails, common))
     first_common = int(np.searchsorted(common[order], 0))
     out[order[:first_common]] = rows.plan.zero  # the two ends are in different trees
-    parts = kernels.sums_from_roots(a.parents, -(-a.pivots // _line_entries(rows)))
+    parts = elimination_trees.sums_from_roots(a.parents, -(-a.pivots // _line_entries(rows)))
     step = max(1, _MAX_PARTIAL_SUMS // int(parts.max()))
     for start in range(first_common, order.size, step):
         some = order[start : start + step]

@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from semiring.arguments import as_numbers
 from semiring.errors import MissingExtraError, ShapeError, UnknownNameError
 from semiring.kernels.cpu.elimination import elimination_trees as kernels
-from semiring.kernels.cpu.elimination import hub_labels
 from semiring.kernels.cpu.thread_pool import call_interruptibly
 
 __all__ = [
@@ -149,17 +148,17 @@ class Analysis:
     @cached_property
     def heights(self) -> Array:
         """The number of pivots above each supernode, int64."""
-        return np.asarray(hub_labels.sums_from_roots(self.parents, self.pivots) - self.pivots)
+        return np.asarray(kernels.sums_from_roots(self.parents, self.pivots) - self.pivots)
 
     @cached_property
     def climbs(self) -> Array:
         """The operations of a sweep from each supernode up to its root, int64."""
-        return np.asarray(hub_labels.sums_from_roots(self.parents, self.pivots * self.depths))
+        return np.asarray(kernels.sums_from_roots(self.parents, self.pivots * self.depths))
 
     @cached_property
     def squares(self) -> Array:
         """The entries of the pivot blocks of each supernode and of all above it, int64."""
-        return np.asarray(hub_labels.sums_from_roots(self.parents, self.pivots**2))
+        return np.asarray(kernels.sums_from_roots(self.parents, self.pivots**2))
 
     def pairs(self, symmetric: bool) -> Array:
         """Return the operations of each front, ⊗ and ⊕ as one: its closure, its two panels and its update; int64."""

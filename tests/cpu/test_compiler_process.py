@@ -271,6 +271,7 @@ def test_later_processes_compile_nothing(tmp_path, monkeypatch, name, dtype, by)
     assert not list((tmp_path / "cache").rglob("*.part")), "reservations"
     program = f"""
 import logging, numpy as np, semiring as sr
+from semiring.centrality import betweenness
 logging.basicConfig(level=logging.INFO)
 rng, s = np.random.default_rng(0), sr.as_semiring({name!r})
 for n in (100 if {dtype!r} == "bool" else 50, 400):
@@ -284,6 +285,14 @@ for n in (100 if {dtype!r} == "bool" else 50, 400):
         sr.multi_dot(np.stack([A[:20, :20]] * 4), A[0, :20], semiring=s, return_witness=True)
         gaining = np.where(np.triu(np.ones((20, 20), bool), 1), -1 - A[:20, :20], np.inf)
         assert sr.closure(gaining, s).tobytes() == sr.closure(gaining, s).tobytes()
+if s.selective and {by!r} == "process" and {dtype!r} != "bool":
+    from scipy.sparse import csr_array
+    S = csr_array(np.where(A < 0.02, A, 0))
+    sr.best_paths(S, s, sources=[0, 1]), sr.best_paths(S, s, sources=[0], limit=0.01), sr.best_paths(S, s, targets=[1])
+    sr.k_shortest_paths(S, 0, 1, 3, semiring=s), list(sr.k_shortest_paths(S, 0, 1, 3, semiring=s, simple=True))
+    paths = sr.best_paths(A[:50, :50], s)
+    paths.counts(), paths.update([0], [1], [0.001]), paths.update([0, 1], [1, 2], [3, 3])
+    betweenness(S), betweenness(A)
 """
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, check=True, env=environment

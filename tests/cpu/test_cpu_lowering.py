@@ -14,9 +14,10 @@ import semiring as sr
 from semiring.algebra.expressions import parse
 from semiring.kernels.cpu.codegen.lowering import Operand, lower, sums_to_fuse
 from semiring.kernels.cpu.codegen.native import compile_native
-from semiring.kernels.cpu.codegen.scalars import ScalarSemiring, plus, times
+from semiring.kernels.cpu.codegen.scalars import plus, times
 from semiring.kernels.cpu.codegen.target import host
 from semiring.kernels.cpu.codegen.vector import I64, ElementType, Vectors, make_opaque
+from semiring.kernels.cpu.scalar_semiring import ScalarSemiring
 from semiring.kernels.engine import make_plan
 
 DTYPES = ["float32", "float64", "int16", "int32", "int64", "uint8", "bool"]

@@ -23,8 +23,9 @@ from numba.extending import _Intrinsic
 
 import semiring as sr
 from semiring.kernels import code_store, sources
+from semiring.kernels.cpu import loops
 from semiring.kernels.cpu.closing.pivot_loops import build_eliminate
-from semiring.kernels.cpu.codegen import jit, native
+from semiring.kernels.cpu.codegen import jit, native, scalars
 from semiring.kernels.cpu.codegen.target import host
 from semiring.kernels.cpu.elimination.gathered_rows import build_fold
 from semiring.kernels.cpu.product import macro_kernel
@@ -37,9 +38,10 @@ from semiring.kernels.machines.speed_data import TileShape
 FOLDER = Path(sr.__file__).parent
 PACKAGES = ("semiring.kernels.cpu", "semiring.kernels.graphs")
 
-#: Modules that the code of kernels names, and that no kernel is made of: errors, and what keeps and reports kernels.
+#: Modules that the code of kernels names, and that no kernel is made of: errors, and what binds and reports kernels.
 NOT_COMPILED = {
     *("semiring.advice", "semiring.errors", "semiring.logs", "semiring.kernels.code_store", "semiring.kernels.sources"),
+    "semiring.kernels.cpu.loops",
 }
 
 
@@ -73,6 +75,7 @@ def kernels():
     found = {}
     for module in modules_of_loops():
         for value in vars(module).values():
+            value = value.compiled if isinstance(value, loops.Loop) else value
             if isinstance(value, Dispatcher) and value.py_func.__module__ == module.__name__:
                 cached = isinstance(value._cache, jit.KernelCache)
                 # the remaining ones are called by loops, or kept by `compile_entry_point`
@@ -135,6 +138,8 @@ class Parts:
         self.value(function)
 
     def value(self, value, names=frozenset()):
+        if value is loops.better or value is loops.times:
+            value = getattr(scalars, value.__name__)
         if getattr(value, "__module__", None) in NOT_COMPILED:
             return
         if isinstance(value, ModuleType):
@@ -145,7 +150,7 @@ class Parts:
         if id(value) in self.visited_ids:
             return
         self.visited_ids.add(id(value))
-        if isinstance(value, Dispatcher):
+        if isinstance(value, Dispatcher | loops.Loop):
             self.value(value.py_func)
         elif isinstance(value, _Intrinsic):
             self.value(value._defn)
@@ -183,7 +188,9 @@ class Parts:
         self.used_names.add((module, name))
         origin = bindings(module).get(name)
         if isinstance(origin, tuple) and origin[0].startswith("semiring"):
-            value = getattr(import_module(module), name)
+            value = getattr(import_module(module), name, None)
+            if value is None:  # a function imports it
+                value = getattr(import_module(origin[0]), origin[1])
             if sources.is_constant(value):
                 self.constants.add(origin)
             elif not isinstance(value, ModuleType) and origin[0] not in NOT_COMPILED:

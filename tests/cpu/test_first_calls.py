@@ -8,17 +8,20 @@ import sys
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from tiers import full, quick
 
 import semiring as sr
+from semiring.centrality import betweenness
 from semiring.closures import closure_with_predecessors
 from semiring.kernels import cpu, get_backend
-from semiring.kernels.cpu import first_calls, kernels, numpy_kernels
+from semiring.kernels.cpu import compiler_process, first_calls, kernels, numpy_kernels
 from semiring.kernels.cpu.first_calls import FirstCalls
 from semiring.kernels.engine import make_plan
 from semiring.kernels.tolerance import tolerance_for
 from semiring.paths.along_paths import OPERATIONS
 
+LOOPS = " ".join(sorted(compiler_process.LOOPS))
 OWN = sr.Semiring("own", add="max(x, y)", mul="x * y", zero=0, one=1, domain=(0, 1))
 
 
@@ -120,6 +123,136 @@ def test_the_bits_are_those_of_the_compiled_kernels(rng, in_numpy, name, dtype, 
         assert all(said.get(group, True) for group in set(said) - {"predecessors", "gaining"}), said
 
 
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    quick(
+        lambda name, dtype: (name, dtype) == ("min_plus", "float32"),
+        [("min_plus", "float32"), *full(lambda *case: case in FULL, [*CASES, ("lukasiewicz", "float64")])],
+    ),
+    ids=lambda value: getattr(value, "name", value),
+)
+@pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")
+def test_loops_that_python_runs_have_the_bits_of_the_compiled_loops(rng, in_numpy, name, dtype):
+    """Values, predecessors of tied paths, and the order of ranked paths are the same."""
+    semiring = sr.as_semiring(name)
+    for n, share in ((1, 1.0), (7, 0.6), (40, 0.1), (41, 0.1)):
+        A = _matrix(rng, semiring, np.dtype(dtype), n, share)
+        if semiring == sr.max_plus:
+            A = np.where(np.triu(np.ones((n, n), bool), 1), A, semiring.zero_for(A.dtype))
+        zero = semiring.zero_for(A.dtype)
+        calls = {"searches": lambda A=A: _search(A, semiring)}
+        if dtype != "bool":
+            calls["updates"] = lambda A=A: _update(A, semiring)
+            calls["counts"] = lambda A=A: [_count(A, semiring)]
+        if dtype != "bool" and semiring not in (OWN, sr.lukasiewicz):
+            calls["ranked"] = lambda A=A, n=n: [
+                np.array([repr(each) for each in sr.k_shortest_paths(A, 0, n - 1, 6, semiring=semiring)])
+            ]
+        if name == "min_plus":
+            calls["dependencies"] = lambda A=A, zero=zero: [
+                betweenness(np.where(A < 0.1, 1, A).astype(A.dtype)),
+                betweenness(np.where(zero != A, 1, zero)),
+            ]
+        for what, call in calls.items():
+            expected = call()
+            found, said = in_numpy(call)
+            assert [array.tobytes() for array in found] == [array.tobytes() for array in expected], (what, n)
+            assert said.get(what, True), said
+
+
+def _search(A, semiring):
+    """Return values and predecessors from some vertices, into one, and within a limit."""
+    options, zero = {"semiring": semiring, "method": "johnson"}, semiring.zero_for(A.dtype)
+    sources, weights = [0, len(A) // 2], np.sort(A[zero != A])
+    some = sr.best_paths(A, sources=sources, **options)
+    into = sr.best_paths(A, targets=[0], **options)
+    limit = weights[len(weights) // 2] if weights.size else zero
+    near = sr.best_paths(A, sources=sources, limit=limit, **options)
+    tails, heads = np.nonzero(zero != A)
+    starts, plan = np.searchsorted(tails, np.arange(len(A) + 1)), make_plan(semiring, A.dtype, nonnegative=True)
+    trees = np.empty((len(A), len(A)), np.int32)
+    graph = starts, heads.astype(np.int32), A[zero != A], False
+    get_backend("cpu").search_table(plan, graph, np.arange(len(A)), np.arange(len(A)), A.copy(), trees)
+    return [some.matrix, trees, into.matrix, near.matrix.indptr, near.matrix.indices, near.matrix.data]
+
+
+def _count(A, semiring):
+    """Return the numbers of best paths, or the message of the error."""
+    try:
+        return np.asarray(sr.best_paths(A, semiring).counts())
+    except sr.errors.SemiringError as error:
+        return np.array(str(error))
+
+
+def _update(A, semiring):
+    """Return closures with and without predecessors after edges became better, worse and disappeared."""
+    results, zero, rng = [], semiring.zero_for(A.dtype), np.random.default_rng(0)
+    for has_trees in (True, False):
+        B = A.copy()
+        D, P = closure_with_predecessors(B, semiring)
+        options = {"predecessors": P} if has_trees else {}
+        for _ in range(6):
+            tails, heads = rng.integers(0, len(A), (2, 3))
+            values = np.where(rng.random(3) < 0.3, zero, rng.choice(A[zero != A] if (zero != A).any() else [zero], 3))
+            _, places = np.unique(np.stack([tails, heads]), axis=1, return_index=True)
+            sr.update(D, B, tails[places], heads[places], values[places].astype(A.dtype), semiring, **options)
+            results += [D.copy(), P.copy()]
+    return results
+
+
+SUMS = [("plus_times", "float64"), ("plus_times", "float32"), ("plus_times", "int32"), ("xor_and", "int64")]
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    quick(
+        lambda name, dtype: (name, dtype) in (("min_plus", "float32"), ("plus_times", "float32")),
+        [("min_plus", "float32"), *full(lambda *case: case in (*FULL, SUMS[0]), [*CASES, *SUMS])],
+    ),
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_sparse_products_have_the_bits_of_the_compiled_loops(rng, in_numpy, name, dtype):
+    """Values, patterns and witnesses are the same, with masks and dense operands too."""
+    semiring = sr.as_semiring(name)
+    dtype = np.dtype(dtype)
+    for (m, k, n), share in (((1, 1, 1), 1.0), ((5, 8, 3), 0.6), ((60, 40, 50), 0.1), ((61, 41, 900), 0.3)):
+        A, B, M = (csr_array(rng.random(shape) < share) for shape in ((m, k), (k, n), (m, n)))
+        A.data, B.data = (_nonzero(rng, semiring, dtype, S.nnz) for S in (A, B))
+        dense = _nonzero(rng, semiring, dtype, m * k * n).reshape(m, k, n)[0]
+        left = _nonzero(rng, semiring, dtype, m * k).reshape(m, k)
+        left[rng.random(left.shape) < 0.5] = semiring.zero_for(dtype)
+        for options in ({}, {"return_witness": True}) if semiring.selective else ({},):
+            for given, others in (
+                ((A, B), {}),
+                ((A, B), {"mask": M}),
+                ((A, B), {"mask": M, "complement": True}),
+                ((A, dense), {"mask": M}),
+                ((A, dense), {}),
+                ((A, dense[:, 0]), {}),
+                ((left, B), {}),
+            ):
+
+                def call(given=given, others=others, options=options):
+                    found = sr.matmul(*given, semiring, **others, **options)
+                    found = found if isinstance(found, tuple) else (found,)
+                    arrays = [[x.indptr, x.indices, x.data] if hasattr(x, "indptr") else [x] for x in found]
+                    return [np.asarray(array) for part in arrays for array in part]
+
+                expected = call()
+                found, said = in_numpy(call)
+                assert [x.tobytes() for x in found] == [x.tobytes() for x in expected], (m, k, n, others, options)
+                assert said
+                assert all(said.values()), said
+
+
+def _nonzero(rng, semiring, dtype, size):
+    """Return entries of a semiring other than 0̄, many of which are equal."""
+    if dtype.kind == "b":
+        return np.ones(size, np.bool_)
+    values = rng.integers(1, 9, size) / 10 if dtype.kind == "f" else rng.integers(1, 9, size)
+    return values.astype(dtype)
+
+
 @pytest.mark.parametrize("n", [24, 25, 32, 33, 100])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_sums_are_rounded_in_the_order_of_the_compiled_kernels(rng, monkeypatch, n, dtype):
@@ -164,22 +297,24 @@ def test_weights_of_both_signs_are_closed_in_numpy_with_the_same_bits(rng, in_nu
 @pytest.mark.parametrize(
     ("name", "dtype", "groups"),
     [
-        # 1 + x - 1 is not x
-        *((name, "float64", "arrays folds") for name in ("log_plus", "plus_times", "lukasiewicz")),
-        *((name, "int64", "arrays folds product steps") for name in ("plus_times", "xor_and")),
-        ("max_min", "float64", "arrays closure folds gaining predecessors product steps witness"),
+        ("log_plus", "float64", "arrays folds"),
+        ("plus_times", "float64", "arrays folds mixed sparse"),
+        ("lukasiewicz", "float64", f"arrays folds mixed sparse {LOOPS}"),  # 1 + x - 1 is not x
+        *((name, "int64", "arrays folds mixed product sparse steps") for name in ("plus_times", "xor_and")),
+        ("max_min", "float64", f"arrays closure folds gaining mixed predecessors product sparse steps witness {LOOPS}"),
     ],
 )
 def test_what_is_rounded_in_another_order_is_compiled_at_once(monkeypatch, name, dtype, groups):
     monkeypatch.setattr(first_calls, "SECONDS", None)
     plan = make_plan(sr.as_semiring(name), np.dtype(dtype), nonnegative=True)
-    assert sorted(FirstCalls(plan).pending) == groups.split()
+    assert sorted(FirstCalls(plan).pending) == sorted(groups.split())
 
 
 def test_signs_and_rounded_functions_are_left_to_the_compiled_kernels(monkeypatch):
     monkeypatch.setattr(first_calls, "SECONDS", 1.0)
     float64 = np.dtype("float64")
-    assert not FirstCalls(make_plan(sr.max_times, float64)).pending & {"product", "closure"}
+    signed = sr.Semiring("signed", add="max(x, y)", mul="x * y", zero="-inf", one=1)
+    assert not FirstCalls(make_plan(signed, float64)).pending & {"product", "closure"}
     plan = make_plan(sr.max_min, float64)
     signed = FirstCalls(plan)
     assert signed.close(plan, np.array([[1.0, -2.0], [0.0, 3.0]]))

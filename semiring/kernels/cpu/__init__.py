@@ -13,8 +13,9 @@ From the bottom up:
   best paths, and `update_loops` changes of a closure.
 * `thread_pool` has threads for functions of Python, and `thread_team` threads for native blocks of a product.
 * `kernels` holds the kernels of one definition.
-* `first_calls` computes the first calls of a definition by `numpy_kernels`, while `compiler_process` starts a process
-  that compiles its kernels.
+* `loops` has loops over edges that Numba compiles, or Python runs.
+* `first_calls` computes the first calls of a definition by `numpy_kernels` and `loops`, while `compiler_process` starts
+  a process that compiles its kernels.
 
 This module loads neither Numba nor a module that does. A method imports the loops that it calls.
 """
@@ -46,9 +47,25 @@ from semiring.kernels.contract import (
     SpurSearches,
     Steps,
     UpdateKernels,
+    count_pairs,
 )
-from semiring.kernels.cpu.compiler_process import CLOSURE, FOLDS, GAINING, PREDECESSORS, PRODUCT, STEPS, WITNESS
-from semiring.kernels.cpu.first_calls import first_calls_of
+from semiring.kernels.cpu.compiler_process import (
+    CLOSURE,
+    COUNTS,
+    DEPENDENCIES,
+    FOLDS,
+    GAINING,
+    MIXED,
+    PREDECESSORS,
+    PRODUCT,
+    RANKED,
+    SEARCHES,
+    SPARSE,
+    STEPS,
+    UPDATES,
+    WITNESS,
+)
+from semiring.kernels.cpu.first_calls import FirstCalls, first_calls_of, plan_of_indices
 from semiring.kernels.cpu.laws_of_bits import laws_of
 from semiring.kernels.cpu.numpy_kernels import StepMatrices
 from semiring.kernels.reference import follow_witnesses
@@ -65,6 +82,7 @@ _EXPONENTIAL_PAIRS = 1 << 15  # pairs of a step of log_plus by a matrix, above w
 _TILE_ROWS, _TILE_PAIRS = 8, 1 << 25  # rows of a batch with one matrix, and pairs of a step, that tiles compute
 _STACK_ROWS = 160  # rows from which on the cost of a call for each matrix is negligible
 _STACK_ROWS_OF_BOOL = 63  # rows from which on truth values are closed faster as packed bits
+_INTERPRETED_VISITS = 1 << 17  # of edges and vertices by Python, in some 0.3 s, before compiled loops are looked for
 _STRIP = 256  # columns of a triangle of log_plus that are multiplied together
 #: The methods of papers, and whether free threads take rows dynamically.
 _DYNAMIC = {"bertoldi_openmp": True, "bertoldi_openmp_static": False}
@@ -399,15 +417,8 @@ class CpuBackend(
         _report_divergence(plan, self._kernels_for(plan).close_and_search(D, plan.threads, fill, search.run))
         return search.settle() if plan.status.diverged < 0 else search.predecessors
 
-    @cached_property
-    def _plan_of_arrays(self) -> KernelPlan:
-        """A plan whose first calls are those of arrays of paths, whatever their semiring."""
-        from semiring.kernels.engine import make_plan
-
-        return make_plan(min_plus, np.dtype(np.int32))
-
     def count_vertices(self, predecessors: Array, sources: Array, counts: Array, threads: int) -> None:
-        if first_calls_of(self._plan_of_arrays).counts_vertices(predecessors, sources, counts):
+        if first_calls_of(plan_of_indices()).counts_vertices(predecessors, sources, counts):
             return
         from semiring.kernels.cpu.path_arrays import count_vertices
 
@@ -416,7 +427,7 @@ class CpuBackend(
     def write_paths(
         self, predecessors: Array, sources: Array, targets: Array, counts: Array, out: Array, threads: int
     ) -> None:
-        if first_calls_of(self._plan_of_arrays).writes_paths(predecessors, targets, counts, out):
+        if first_calls_of(plan_of_indices()).writes_paths(predecessors, targets, counts, out):
             return
         from semiring.kernels.cpu.path_arrays import write_paths
 
@@ -427,14 +438,22 @@ class CpuBackend(
     ) -> None:
         from semiring.kernels.cpu import dijkstra_loops
 
-        dijkstra_loops.search_table(plan, graph, sources, targets, out, trees)
+        first_calls, visits = first_calls_of(plan), graph[0].size + graph[1].size
+        step = max(1, _INTERPRETED_VISITS // visits) if SEARCHES in first_calls.pending else max(1, sources.size)
+        for start in range(0, sources.size, step):  # kernels may be compiled meanwhile
+            part = slice(start, start + step)
+            own = trees[part] if trees.shape[0] else trees
+            with first_calls.loops(plan, SEARCHES, visits * sources[start:].size, graph[2]) as used:
+                dijkstra_loops.search_table(used, graph, sources[part], targets, out[part], own)
 
     def search_near(
         self, plan: KernelPlan, graph: Any, sources: Array, targets: Array, limit: Any
     ) -> tuple[Array, Array, Array]:
         from semiring.kernels.cpu import dijkstra_loops
 
-        return dijkstra_loops.search_near(plan, graph, sources, targets, limit)
+        visits = sources.size * (graph[0].size + graph[1].size)
+        with first_calls_of(plan).loops(plan, SEARCHES, visits, graph[2]) as used:
+            return dijkstra_loops.search_near(used, graph, sources, targets, limit)
 
     def fold_paths(self, plan: KernelPlan, predecessors: Array, sources: Array, W: Array, none: Any, out: Array) -> int:
         first_calls = first_calls_of(plan)
@@ -459,7 +478,9 @@ class CpuBackend(
     ) -> tuple[int, int, int]:
         from semiring.kernels.cpu.tight_counts import count_paths
 
-        return count_paths(plan, rows, roots, edges, zero, rtol, is_relative, counts)
+        visits = rows.size + len(rows) * edges[1].size
+        with first_calls_of(plan).loops(plan, COUNTS, visits, rows, edges[2]) as used:
+            return count_paths(used, rows, roots, edges, zero, rtol, is_relative, counts)
 
     def multiply_sparse(
         self,
@@ -470,9 +491,25 @@ class CpuBackend(
         demand: Callable[[int], None],
         witness_dtype: Any,
     ) -> tuple[CompressedRows, Array | None, dict[str, int]]:
+        module = self._sparse_module(plan, SPARSE, A, B)
+        result: tuple[CompressedRows, Array | None, dict[str, int]] = module.multiply_sparse(
+            plan, A, B, excluded, demand, witness_dtype
+        )
+        return result
+
+    @staticmethod
+    def _sparse_module(plan: KernelPlan, group: str, A: CompressedRows | Array, B: CompressedRows | Array) -> Any:
+        """Return the module that computes a product of sparse matrices."""
+        first_calls = first_calls_of(plan)
+        if group in first_calls.pending:
+            entries = [x.values if isinstance(x, CompressedRows) else x for x in (A, B)]
+            if first_calls.sparse_product(group, count_pairs(A, B), *entries):
+                from semiring.kernels.cpu import numpy_sparse
+
+                return numpy_sparse
         from semiring.kernels.cpu import sparse_loops
 
-        return sparse_loops.multiply_sparse(plan, A, B, excluded, demand, witness_dtype)
+        return sparse_loops
 
     def multiply_masked(
         self,
@@ -482,9 +519,11 @@ class CpuBackend(
         mask: CompressedRows,
         witness_dtype: Any,
     ) -> tuple[CompressedRows, Array | None, dict[str, int]]:
-        from semiring.kernels.cpu import sparse_loops
-
-        return sparse_loops.multiply_masked(plan, A, B, mask, witness_dtype)
+        module = self._sparse_module(plan, SPARSE, A, B)
+        result: tuple[CompressedRows, Array | None, dict[str, int]] = module.multiply_masked(
+            plan, A, B, mask, witness_dtype
+        )
+        return result
 
     def multiply_mixed(
         self,
@@ -495,11 +534,13 @@ class CpuBackend(
         witness: Array | None,
         of_entries: bool = False,
     ) -> None:
-        from semiring.kernels.cpu import sparse_loops
-
-        sparse_loops.multiply_mixed(plan, C, A, B, witness, of_entries)
+        self._sparse_module(plan, MIXED, A, B).multiply_mixed(plan, C, A, B, witness, of_entries)
 
     def scan_rows(self, plan: KernelPlan, A: CompressedRows, bounds: tuple[Any, Any] | None) -> tuple[bool, bool]:
+        if first_calls_of(plan).sparse_product(MIXED, A.columns.size):
+            from semiring.kernels.cpu import numpy_sparse
+
+            return numpy_sparse.scan_rows(plan, A, bounds)
         from semiring.kernels.cpu import sparse_loops
 
         return sparse_loops.scan_rows(plan, A, bounds)
@@ -507,30 +548,33 @@ class CpuBackend(
     def multiply_unvalidated(
         self, plan: KernelPlan, C: Array, A: CompressedRows, B: Array, bounds: tuple[Any, Any] | None
     ) -> bool:
-        from semiring.kernels.cpu import sparse_loops
-
-        return sparse_loops.multiply_unvalidated(plan, C, A, B, bounds)
+        result: bool = self._sparse_module(plan, MIXED, A, B).multiply_unvalidated(plan, C, A, B, bounds)
+        return result
 
     def add_dependencies(
         self, plan: KernelPlan, graph: Any, sources: Array, has_endpoints: bool, vertex_sums: Array, edge_sums: Array
     ) -> None:
         from semiring.kernels.cpu import dependency_loops
 
-        dependency_loops.add_dependencies(plan, graph, sources, has_endpoints, vertex_sums, edge_sums)
+        visits = 4 * sources.size * (graph[0].size + graph[1].size)
+        with first_calls_of(plan).loops(plan, DEPENDENCIES, visits, graph[2]) as used:
+            dependency_loops.add_dependencies(used, graph, sources, has_endpoints, vertex_sums, edge_sums)
 
     def open_spur_searches(
         self, plan: KernelPlan, rows: tuple[Array, Array, Array], h: Array, target: int, margin: tuple[float, float]
     ) -> SpurSearches:
-        from semiring.kernels.cpu.spur_searches import CompiledSpurSearches
+        from semiring.kernels.cpu.spur_searches import SpurLoops
 
-        return CompiledSpurSearches(plan, rows, h, target, margin)
+        searches, first_calls = SpurLoops(plan, rows, h, target, margin), first_calls_of(plan)
+        return _FirstSpurSearches(first_calls, searches, plan, rows) if RANKED in first_calls.pending else searches
 
     def improve(
         self, plan: KernelPlan, D: Array, P: Array, tails: Array, heads: Array, weights: Array, touched: Array
     ) -> int:
         from semiring.kernels.cpu import update_loops
 
-        return update_loops.improve(plan, D, P, tails, heads, weights, touched)
+        with first_calls_of(plan).loops(plan, UPDATES, 3 * tails.size * len(D), D, weights) as used:
+            return update_loops.improve(used, D, P, tails, heads, weights, touched)
 
     def count_users(
         self,
@@ -545,7 +589,8 @@ class CpuBackend(
     ) -> Array:
         from semiring.kernels.cpu import update_loops
 
-        return update_loops.count_users(plan, D, P, adjacency, tails, heads, weights, tolerance)
+        with first_calls_of(plan).loops(plan, UPDATES, 3 * tails.size * len(D), D, weights) as used:
+            return update_loops.count_users(used, D, P, adjacency, tails, heads, weights, tolerance)
 
     def repair(
         self,
@@ -561,7 +606,28 @@ class CpuBackend(
     ) -> tuple[Array, Array, Array] | None:
         from semiring.kernels.cpu import update_loops
 
-        return update_loops.repair(plan, D, P, adjacency, tails, heads, weights, tolerance, counts)
+        visits = int(counts.sum()) * (5 + 2 * adjacency.heads.size // max(1, len(D)))
+        with first_calls_of(plan).loops(plan, UPDATES, visits, D, adjacency.weights) as used:
+            return update_loops.repair(used, D, P, adjacency, tails, heads, weights, tolerance, counts)
+
+
+class _FirstSpurSearches:
+    """Spur searches each of which Python runs until their loops are compiled."""
+
+    def __init__(self, first_calls: FirstCalls, searches: Any, plan: KernelPlan, rows: tuple[Array, ...]) -> None:
+        self._searches, self._weights = searches, rows[2]
+        self._loops = partial(first_calls.loops, plan, RANKED)
+        self._visits = rows[0].size + rows[1].size
+
+    def search(self, prefix: Array, banned: Array, bound: float) -> tuple[Array, float]:
+        with self._loops(self._visits, self._weights):
+            found: tuple[Array, float] = self._searches.search(prefix, banned, bound)
+        return found
+
+    def bound(self, path: Array, first: int, banned: Array) -> Array:
+        with self._loops(self._visits, self._weights):
+            bounds: Array = self._searches.bound(path, first, banned)
+        return bounds
 
 
 def _report_divergence(plan: KernelPlan, pivot: int) -> None:

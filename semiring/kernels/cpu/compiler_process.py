@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from semiring.kernels import code_store
-from semiring.kernels.contract import NO_PREDECESSOR, Array, KernelPlan, Steps
+from semiring.kernels.contract import NO_PREDECESSOR, Adjacency, Array, CompressedRows, KernelPlan, Steps
 from semiring.kernels.definition import define
 from semiring.logs import logger
 
@@ -42,6 +42,12 @@ if TYPE_CHECKING:
 #: The groups of kernels that are compiled together, by what they compute.
 PRODUCT, WITNESS, CLOSURE, PREDECESSORS, GAINING = "product", "witness", "closure", "predecessors", "gaining"
 STEPS, ARRAYS, FOLDS = "steps", "arrays", "folds"
+#: Products of two sparse matrices, and of a sparse and a dense one.
+SPARSE, MIXED = "sparse", "mixed"
+#: The groups of `semiring.kernels.cpu.loops`. Those of `PATTERNS` compute with positions of edges, in no semiring.
+SEARCHES, COUNTS, UPDATES, RANKED, DEPENDENCIES = "searches", "counts", "updates", "ranked", "dependencies"
+PATTERNS = "patterns"
+LOOPS = frozenset((SEARCHES, COUNTS, UPDATES, RANKED, DEPENDENCIES, PATTERNS))
 
 _POLLING_SECONDS = 0.05  # between two reads of a marker
 _RESERVED_SECONDS = 120.0  # after which a reservation belongs to a process that has ended
@@ -225,8 +231,77 @@ def compile_group(plan: KernelPlan, group: str) -> None:
             square[None, :1, :40].copy(),
         )
         backend.fold_paths(alone, trees, np.zeros(1, np.int32), square[:40, :40].copy(), none, out)
+    elif group in (SPARSE, MIXED):
+        _multiply_sparse(backend, plan, group)
+    elif group in LOOPS:
+        _run_loops(backend, plan, group)
     else:
         _close_gaining(backend, plan)
+
+
+def _multiply_sparse(backend: Any, plan: KernelPlan, group: str) -> None:
+    """Multiply a sparse matrix of three rows by itself, or by a dense one."""
+    ends, square = np.arange(3, dtype=np.int32), np.full((3, 3), plan.one, plan.dtype)
+    A = CompressedRows(np.arange(4), ends, square[0].copy(), 3)
+    kinds = (None, np.dtype(np.int32)) if plan.semiring.selective else (None,)
+    if group == SPARSE:
+        for kind in kinds:
+            backend.multiply_sparse(plan, A, A, None, lambda count: None, kind)
+            for B in (A, square):
+                backend.multiply_masked(plan, A, B, A._replace(values=None), kind)
+        backend.multiply_sparse(plan, A, A, A._replace(values=None), lambda count: None, None)
+        return
+    for kind in kinds:
+        W = None if kind is None else np.empty((3, 3), kind)
+        backend.multiply_mixed(plan, square.copy(), A, square, W)
+        backend.multiply_mixed(plan, square.copy(), square, A, W)
+    column, bounds = square[:, :1].copy(), (plan.dtype.type(0), plan.dtype.type(1))
+    backend.multiply_mixed(plan, column.copy(), A, column, None)
+    for starts in (A.starts, A.starts.astype(np.int32)):
+        for given in (bounds, None):
+            backend.scan_rows(plan, A._replace(starts=starts), given)
+        backend.multiply_unvalidated(plan, column.copy(), A._replace(starts=starts), column, bounds)
+
+
+def _run_loops(backend: Any, plan: KernelPlan, group: str) -> None:
+    """Call the loops of a group on a path of three vertices."""
+    zero, starts, heads = plan.zero, np.array([0, 1, 2, 2]), np.array([1, 2], np.int32)
+    weights, source, ends = np.full(2, plan.one, plan.dtype), np.zeros(1, np.int64), np.arange(3)
+    D = np.where(np.eye(3, dtype=np.bool_), plan.one, zero).astype(plan.dtype)
+    if group == SEARCHES:
+        for is_opposite in (False, True):
+            graph = starts, heads, weights, is_opposite
+            backend.search_table(plan, graph, source, ends, D[:1].copy(), np.empty((1, 3), np.int32))
+            backend.search_near(plan, graph, source, np.ones(3, np.bool_), plan.one)
+    elif group == COUNTS:
+        for kind in (np.int64, np.float64):
+            backend.count_paths(
+                *(plan, D, ends, (starts, heads, weights), zero, 0.0, False, np.empty((3, 3), kind)),
+            )
+    elif group == UPDATES:
+        adjacency, tolerance = Adjacency(starts, heads, weights, starts, heads, weights), (0.0, 0.0)
+        for P in (np.full((3, 3), NO_PREDECESSOR, np.int32), np.empty((0, 0), np.int32)):
+            changed = ends[1:2], ends[:1], weights[:1]
+            backend.improve(plan, D.copy(), P.copy(), *changed, np.zeros((0, 0), np.bool_))
+            counts = backend.count_users(plan, D, P, adjacency, *changed, tolerance)
+            backend.repair(plan, D.copy(), P.copy(), adjacency, *changed, tolerance, counts + 1)
+    elif group == RANKED:
+        h, rows = np.full(3, float(plan.one)), (starts, heads, weights.astype(np.float64))
+        searches = backend.open_spur_searches(plan, rows, h, 2, (1.0, 0.0))
+        path, banned = np.arange(3, dtype=np.int32), np.empty(0, np.int32)
+        searches.search(path[:1], banned, h[0])
+        searches.bound(path, 0, banned)
+    elif group == DEPENDENCIES:
+        for some in (weights, weights[:0]):
+            weighted = starts, heads, some, np.empty(0, np.int32)
+            backend.add_dependencies(plan, weighted, source, False, np.zeros(3), np.zeros(0))
+    else:
+        from semiring.kernels.cpu.elimination import elimination_trees
+
+        elimination_trees.compress_rows(3, heads, heads)
+        elimination_trees.transpose_rows(starts, heads)
+        elimination_trees.rows_of(starts, 2)
+        elimination_trees.topological_order(starts, heads)
 
 
 def _walk(backend: Any, plan: KernelPlan, A: Array) -> None:

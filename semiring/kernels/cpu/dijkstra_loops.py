@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from semiring.kernels.contract import NO_PREDECESSOR, Array, KernelPlan
-from semiring.kernels.cpu.codegen.jit import inner, kernel
-from semiring.kernels.cpu.codegen.scalars import ScalarSemiring, better, times
+from semiring.kernels.cpu.loops import better, inner, kernel, times
+from semiring.kernels.cpu.scalar_semiring import ScalarSemiring
 from semiring.kernels.cpu.thread_pool import run_on_ranges
 
 Graph = tuple[Array, Array, Array, bool]

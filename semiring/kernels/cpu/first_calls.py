@@ -26,16 +26,32 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from semiring.advice import quote
+from semiring.algebra.catalogue import min_plus
 from semiring.algebra.expressions import OPERATIONS, Expression
 from semiring.errors import SemiringError
 from semiring.kernels.contract import Array, KernelPlan, Steps
 from semiring.kernels.cpu import compiler_process, numpy_kernels
-from semiring.kernels.cpu.compiler_process import ARRAYS, CLOSURE, FOLDS, GAINING, PREDECESSORS, PRODUCT, STEPS, WITNESS
+from semiring.kernels.cpu.compiler_process import (
+    ARRAYS,
+    CLOSURE,
+    FOLDS,
+    GAINING,
+    LOOPS,
+    MIXED,
+    PATTERNS,
+    PREDECESSORS,
+    PRODUCT,
+    SPARSE,
+    STEPS,
+    WITNESS,
+)
+from semiring.kernels.cpu.loops import Loop, interpreted
 from semiring.kernels.cpu.order import PIVOTS
 from semiring.kernels.reference import pack_bits, unpack_bits
 from semiring.kernels.tolerance import Tolerance
@@ -46,10 +62,12 @@ SECONDS: float | None = None
 _SECONDS_WITHOUT_PROCESS = 1.0
 _COMPILING_SECONDS = 0.1
 _LOADING_SECONDS = 0.3
-_PATIENCE = 10.0
+_PATIENCE, _PATIENCE_WITH_LOOPS = 10.0, 3.0
 _RATE = 1e9  # pairs a second in NumPy, on two cores of a Zen 4 server
 _SECONDS_PER_STEP = 1e-5  # seconds for each k, besides those for its pairs
 _SECONDS_PER_LINK, _SECONDS_PER_VERTEX = 3e-8, 1.5e-8  # of an entry of predecessors, and of a vertex that is written
+_SECONDS_PER_CALL, _SECONDS_PER_LISTED_PAIR = 1e-4, 1.5e-7  # of a product of sparse matrices
+_SECONDS_PER_EDGE = 2e-6  # of a loop that Python runs, and for each vertex
 _SCANNED_ENTRIES = 1 << 16  # of an operand, at a time
 _DEFINITIONS = 1024  # the most that are kept
 
@@ -213,6 +231,30 @@ class FirstCalls:
         """Return whether the rules for large matrices close small ones that gain, because no loop is compiled."""
         return self._serves(GAINING, 1e-3)
 
+    def sparse_product(self, group: str, pairs: int, *operands: Array) -> bool:
+        """Return whether NumPy computes a product of so many pairs, one of whose operands is sparse."""
+        if group not in self.pending:
+            return False
+        seconds = _SECONDS_PER_CALL + pairs * (_SECONDS_PER_LISTED_PAIR if group == SPARSE else 1e1 / _RATE)
+        return self._serves(group, seconds, *operands)
+
+    @contextmanager
+    def loops(self, plan: KernelPlan, group: str, visits: int, *operands: Array) -> Iterator[KernelPlan]:
+        """Yield the plan of a block that calls the loops of a group, which visits so many vertices and edges.
+
+        Python runs the loops until they are compiled.
+        """
+        if group not in self.pending:
+            yield plan
+            return
+        seconds, began = visits * _SECONDS_PER_EDGE, time.monotonic()
+        if not self._serves(group, seconds, *operands):
+            yield plan
+            return
+        with interpreted():
+            yield replace(plan, threads=1)
+        self._spend(group, time.monotonic() - began - seconds)
+
     def _serves(self, group: str, seconds: float, *operands: Array) -> bool:
         """Return whether NumPy computes a call of a group, which takes about that long."""
         if not self.computes(group):
@@ -244,10 +286,11 @@ class FirstCalls:
             return self._spent_seconds > loading_seconds
         if given is not None:
             return False
-        if spent_on_group > _PATIENCE:
+        if spent_on_group > (_PATIENCE_WITH_LOOPS if group in LOOPS else _PATIENCE):
             logger().info(
-                "%s %s: NumPy would have taken about %.0f s, so the call compiles its kernels now",
-                *(self._plan.semiring.name, self._plan.dtype, spent_on_group),
+                "%s %s: %s would have taken about %.0f s, so the call compiles its kernels now",
+                *(self._plan.semiring.name, self._plan.dtype),
+                *("Python" if group in LOOPS else "NumPy", spent_on_group),
             )
             return True
         if self._spent_seconds <= _COMPILING_SECONDS or compiler_process.ensure_compiling(self._plan, group):
@@ -267,6 +310,26 @@ def first_calls_of(plan: KernelPlan) -> FirstCalls:
             _definitions.clear()
         first_calls = plan.memo[FirstCalls] = _definitions.setdefault(key, FirstCalls(plan))
     return first_calls
+
+
+@cache
+def plan_of_indices() -> KernelPlan:
+    """Return the plan of kernels that compute with positions of vertices and edges, in no semiring."""
+    from semiring.kernels.engine import make_plan
+
+    return make_plan(min_plus, np.dtype(np.int32))
+
+
+def interprets_indices(arguments: tuple[Any, ...]) -> bool:
+    """Return whether Python runs a loop over positions of edges, because it is not compiled yet."""
+    first_calls = first_calls_of(plan_of_indices())
+    if PATTERNS not in first_calls.pending:
+        return False
+    entries = sum(array.size for array in arguments if type(array) is np.ndarray)
+    return first_calls._serves(PATTERNS, entries * _SECONDS_PER_EDGE)
+
+
+Loop.interprets = staticmethod(interprets_indices)
 
 
 def _has_negative_zero(A: Array) -> bool:
@@ -296,9 +359,18 @@ def _groups(plan: KernelPlan) -> set[str]:
     tree, trees = semiring.mul.expression, [semiring.add.expression, semiring.mul.expression, semiring.star_expression]
     paths = {ARRAYS, FOLDS} if is_exact or _rounds_to_nearest(tree) else {ARRAYS}
     used = [OPERATIONS[name] for tree in trees if tree is not None for name in tree.operations]
-    keeps_signs = plan.facts.nonnegative or not any(operation.makes_negative_zeros for operation in used)
+    is_nonnegative = plan.facts.nonnegative or semiring.domain.lower >= 0
+    keeps_signs = is_nonnegative or not any(operation.makes_negative_zeros for operation in used)
+    operations = {*semiring.add.expression.operations, *tree.operations}
+    if is_exact or (
+        (keeps_signs or not operations & {"min", "max"})
+        and _rounds_to_nearest(semiring.add.expression)
+        and _rounds_to_nearest(tree)
+    ):
+        paths |= {SPARSE, MIXED}
     if not is_exact and not (keeps_signs and all(tree is None or _rounds_to_nearest(tree) for tree in trees)):
         return paths
+    paths |= LOOPS if semiring.selective else set()
     if semiring.selective and (is_exact or _keeps_bits(plan)):
         return {PRODUCT, WITNESS, CLOSURE, PREDECESSORS, GAINING, STEPS, *paths}
     return {PRODUCT, STEPS, *paths} if is_exact else paths

@@ -43,7 +43,7 @@ class _Operations(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _compile(expression: Expression, dtype: np.dtype[Any]) -> Function:
+def compile_expression(expression: Expression, dtype: np.dtype[Any]) -> Function:
     """Return a function of x, y and ``out``: a ufunc of NumPy if the expression is one."""
     ufuncs: dict[str, Any] = {"min": np.fmin, "max": np.fmax, "add": np.add, "sub": np.subtract, "mul": np.multiply}
     ufuncs |= {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
@@ -59,7 +59,7 @@ def _compile(expression: Expression, dtype: np.dtype[Any]) -> Function:
 
 def _operations(plan: KernelPlan) -> _Operations:
     definition = define(plan)
-    add, mul = _compile(definition.add, plan.dtype), _compile(definition.mul, plan.dtype)
+    add, mul = compile_expression(definition.add, plan.dtype), compile_expression(definition.mul, plan.dtype)
     if isinstance(add, np.ufunc):
         return _Operations(add, mul, add.reduce)
 
@@ -375,7 +375,10 @@ def _add_up(
     """Return whether the doubtful entries of each row are few, and the path to each of them adds up."""
     wide = np.dtype(np.float64)
     sums = replace(plan, dtype=wide, zero=wide.type(plan.zero), one=wide.type(plan.one))
-    mul, tight = _compile(define(sums).mul, wide), [float(plan.dtype.type(limit)) for limit in tolerance.tight]
+    mul, tight = (
+        compile_expression(define(sums).mul, wide),
+        [float(plan.dtype.type(limit)) for limit in tolerance.tight],
+    )
     row, steps = (-1, -1), 0
     for which, i, j in np.argwhere(is_doubtful).tolist():
         row, steps = (which, i), steps if row == (which, i) else len(pred[which])
@@ -468,7 +471,9 @@ def write_paths(predecessors: Array, targets: Array, counts: Array, out: Array) 
 def fold_paths(plan: KernelPlan, predecessors: Array, sources: Array, W: Array, none: Any, out: Array) -> int:
     """Compute `PathKernels.fold_paths` of the contract, in the order of the compiled kernels."""
     n, dtype = predecessors.shape[-1], np.dtype(np.float64) if plan.dtype.kind == "f" else plan.dtype
-    mul = _compile(define(replace(plan, dtype=dtype, zero=dtype.type(plan.zero), one=dtype.type(plan.one))).mul, dtype)
+    mul = compile_expression(
+        define(replace(plan, dtype=dtype, zero=dtype.type(plan.zero), one=dtype.type(plan.one))).mul, dtype
+    )
     vertices, is_nan = np.arange(n), False
     with np.errstate(all="ignore"):
         for part, rows, roots in _rows_of_paths(predecessors, sources):

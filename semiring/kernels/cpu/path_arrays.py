@@ -13,7 +13,8 @@ import numpy as np
 
 from semiring.kernels.contract import NAN_FOLD, Array, KernelPlan
 from semiring.kernels.cpu.codegen.jit import inner, kernel
-from semiring.kernels.cpu.codegen.scalars import ScalarSemiring, times
+from semiring.kernels.cpu.codegen.scalars import times
+from semiring.kernels.cpu.scalar_semiring import ScalarSemiring
 from semiring.kernels.cpu.thread_pool import run_on_ranges
 
 _PARALLEL_ENTRIES = 1 << 15  # of the result: from here on the work takes longer than waking a second thread

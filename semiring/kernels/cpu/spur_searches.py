@@ -17,9 +17,9 @@ from __future__ import annotations
 import numpy as np
 
 from semiring.kernels.contract import Array, KernelPlan
-from semiring.kernels.cpu.codegen.jit import inner, kernel
-from semiring.kernels.cpu.codegen.scalars import ScalarSemiring, better, times
 from semiring.kernels.cpu.dijkstra_loops import sift_down, sift_up
+from semiring.kernels.cpu.loops import better, inner, kernel, times
+from semiring.kernels.cpu.scalar_semiring import ScalarSemiring
 
 _FREE, _PREFIX, _ON_PATH = range(3)
 _STEPS = 1 << 24  # edges that are followed in some 0.1 s, before interrupts are raised
@@ -186,7 +186,7 @@ def _bound(sr, graph, state, path, first, banned, bounds):
         value = following
 
 
-class CompiledSpurSearches:
+class SpurLoops:
     """Compute `SpurSearches` of the contract."""
 
     def __init__(

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from semiring.kernels.contract import Array, KernelPlan
-from semiring.kernels.cpu.codegen.jit import inner, kernel
-from semiring.kernels.cpu.codegen.scalars import ScalarSemiring, better, times
+from semiring.kernels.cpu.loops import better, inner, kernel, times
+from semiring.kernels.cpu.scalar_semiring import ScalarSemiring
 from semiring.kernels.cpu.thread_pool import run_on_ranges
 
 _NEW, _OPEN, _DONE = range(3)
@@ -103,8 +103,15 @@ def _arrange_edges(starts, tails, weights):
     """
     n = starts.size - 1
     numbers = starts[1:] - starts[:-1]
-    order = np.argsort(-numbers).astype(np.int32)
-    slots = np.zeros(numbers.max() + 1, np.int64)
+    most = numbers.max()
+    order, places, slots = np.empty(n, np.int32), np.zeros(most + 2, np.int64), np.zeros(most + 1, np.int64)
+    for i in range(n):
+        places[most - numbers[i] + 1] += 1
+    for number in range(most):
+        places[number + 1] += places[number]
+    for i in range(n):
+        order[places[most - numbers[i]]] = i
+        places[most - numbers[i]] += 1
     own_tails, own_weights = np.empty_like(tails), np.empty_like(weights)
     size = 0
     for k in range(slots.size - 1):

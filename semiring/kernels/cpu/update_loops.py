@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 
 from semiring.kernels.contract import NO_PREDECESSOR, Adjacency, Array, KernelPlan
-from semiring.kernels.cpu.codegen.jit import inner, kernel
-from semiring.kernels.cpu.codegen.scalars import ScalarSemiring, better, times
 from semiring.kernels.cpu.dijkstra_loops import sift_down, sift_up
+from semiring.kernels.cpu.loops import better, inner, kernel, times
+from semiring.kernels.cpu.scalar_semiring import ScalarSemiring
 from semiring.kernels.cpu.thread_pool import run_on_ranges
 from semiring.kernels.cpu.tight_counts import is_tight
 
@@ -55,7 +55,7 @@ def _list_improved(sr, D, P, u, v, weight, zero):
         child, sibling, stack, depth = np.full(n, -1, np.int32), np.empty(n, np.int32), np.empty(n, np.int32), 0
         for j in range(n - 1, -1, -1):
             p = P[v, j]
-            if j != v and p >= 0 and p < n:  # a tree that is none, in an array of the caller, leads nowhere
+            if p >= 0:
                 sibling[j] = child[p]
                 child[p] = j
         vertices[0], stack[0], count = v, 0, 1

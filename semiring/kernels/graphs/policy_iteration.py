@@ -21,7 +21,9 @@ import numpy as np
 
 from semiring.kernels.cpu.codegen.jit import inner, kernel
 from semiring.kernels.cpu.codegen.memory_intrinsics import assume_no_nan
-from semiring.kernels.cpu.elimination.elimination_trees import transpose_rows
+from semiring.kernels.cpu.elimination import elimination_trees
+
+transpose_rows = elimination_trees.transpose_rows.compiled
 
 
 @kernel

@@ -18,13 +18,13 @@ import numpy as np
 from numba import from_dtype, types
 from numba.extending import NativeValue, intrinsic, models, register_model, typeof_impl, unbox
 
-from semiring.algebra.expressions import Expression, parse
+from semiring.algebra.expressions import parse
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu.codegen.lowering import Operand, lower
 from semiring.kernels.cpu.codegen.numba_internals import void
 from semiring.kernels.cpu.codegen.target import host
 from semiring.kernels.cpu.codegen.vector import ElementType, Scalars, Vectors
-from semiring.kernels.definition import define
+from semiring.kernels.cpu.scalar_semiring import ScalarSemiring
 
 
 class SemiringType(types.Type):  # type: ignore[misc]  # Numba has no types
@@ -55,32 +55,6 @@ class SemiringType(types.Type):  # type: ignore[misc]  # Numba has no types
         return SemiringType, (self.text,)
 
 
-class ScalarSemiring:
-    """The semiring of a plan as an argument of a Numba function.
-
-    0̄ ⊗ x is neutral under ⊕, as in every kernel. ``closing``: whether to include the star, which the semiring must then
-    have. ``opposite``: whether ⊗ is y ⊗ x instead of x ⊗ y.
-    """
-
-    def __init__(self, plan: KernelPlan, *, closing: bool = False, opposite: bool = False) -> None:
-        definition = define(plan, closing=closing)
-        mul = definition.mul
-        if opposite:
-            mul = mul.substitute({"x": Expression("var", (), "y"), "y": Expression("var", (), "x")})
-        texts: list[str | None] = [definition.dtype.name, definition.add.text, mul.text]
-        if closing:
-            assert definition.star is not None
-            texts += [definition.star.text, _as_value(definition.divergence)]
-        self.type = SemiringType(json.dumps(texts))
-
-
-def _as_value(truth: Expression | None) -> str | None:
-    """Return the text of an expression that is 1 if a truth value holds, else 0."""
-    if truth is None:
-        return None
-    return Expression("where", (truth, Expression("const", (), 1), Expression("const", (), 0))).text
-
-
 def scalars_of(plan: KernelPlan) -> ScalarSemiring:
     """Return the semiring of a plan, made once: making it takes longer than a product of small sparse matrices."""
     result: ScalarSemiring = plan.memo.setdefault("scalar semiring", None) or ScalarSemiring(plan)
@@ -103,7 +77,8 @@ register_model(SemiringType)(models.OpaqueModel)
 
 @typeof_impl.register(ScalarSemiring)  # type: ignore[untyped-decorator]  # Numba has no types
 def _typeof(value: ScalarSemiring, context: Any) -> SemiringType:
-    return value.type
+    value.type = value.type or SemiringType(value.text)
+    return value.type  # type: ignore[no-any-return]
 
 
 @unbox(SemiringType)  # type: ignore[untyped-decorator]  # Numba has no types

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiring.kernels.cpu.codegen.jit import kernel
+from semiring.kernels.cpu.loops import kernel
 
 _STRIP = 8  # entries of a row that are transposed at a time if the matrix is dense enough: 26 ms become 10 (n = 2,048)
 _PLACES = 32  # the most places for each entry of such a matrix
@@ -370,3 +370,13 @@ def widest_level(starts, indices):
             begin = last
         root = order[end - 1]
     return widest
+
+
+@kernel
+def sums_from_roots(parents, values):
+    """Return the sum of the values (count,) of each supernode and of all its ancestors, int64."""
+    sums = values.astype(np.int64)
+    for s in range(parents.size - 1, -1, -1):
+        if parents[s] >= 0:
+            sums[s] += sums[parents[s]]
+    return sums

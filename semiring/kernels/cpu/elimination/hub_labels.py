@@ -28,16 +28,6 @@ _WIDE = 8  # with at least this many vectors, a panel is read once for all of th
 
 
 @kernel
-def sums_from_roots(parents, values):
-    """Return the sum of the values (count,) of each supernode and of all its ancestors, int64."""
-    sums = values.astype(np.int64)
-    for s in range(parents.size - 1, -1, -1):
-        if parents[s] >= 0:
-            sums[s] += sums[parents[s]]
-    return sums
-
-
-@kernel
 def find_lowest_common(tails, heads, supernode_of, parents):
     """Return the lowest supernode that holds or is above both places of each pair, int32, or -1 if there is none."""
     ancestors = np.empty(tails.size, np.int32)
