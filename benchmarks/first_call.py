@@ -1,10 +1,10 @@
 """Measure the first calls of a fresh process whose cache of compiled kernels is empty, beside NumPy.
 
-python -m benchmarks.first_call [import] [calls] [waiting] [--sizes N…] [--gpu]
+python -m benchmarks.first_call [import] [calls] [sparse] [waiting] [--sizes N…] [--gpu]
 
-Every row is a process of its own with an empty cache, which finds the byte code of all modules. `calls` shows the
-first and the second call, and the call after the process beside the caller has compiled the kernels. `waiting` shows
-how long that takes, and what it costs a caller that computes meanwhile. With --gpu the operands are CuPy arrays, and
+Every row is a process of its own with an empty cache, which finds the byte code of all modules. `calls` and `sparse`
+show the first and the second call, beside NumPy and SciPy. `waiting` shows how long the process beside the caller
+compiles, and what it costs a caller that computes meanwhile. With --gpu the operands are CuPy arrays, and
 the last column shows a process that finds the machine code in the cache: the difference is what a shipped cache would
 save.
 """
@@ -36,6 +36,9 @@ t = clock(); import semiring as sr; imported = clock() - t
 n, xp = int(sys.argv[1]), np
 rng = np.random.default_rng(0)
 A, x = rng.random((n, n)), rng.random(n)
+if "sparse" in sys.argv:
+    from scipy.sparse import csgraph, csr_array
+    S = csr_array(np.where(rng.random((n, n)) < min(1, 8 / n), A, 0))
 own = dict(name="safest", add="max(x, y)", mul="x * y", zero=0, one=1, domain=(0, 1))
 
 def product(A, B, add, mul):
@@ -52,6 +55,17 @@ def closure(A, add, mul, one):
     for k in range(len(D)):
         D = add(D, mul(D[:, k : k + 1], D[k]))
     return D
+
+def sparse_product(A, B, add, mul):
+    lengths = np.diff(B.indptr)[A.indices]
+    rows = np.repeat(np.repeat(np.arange(A.shape[0]), np.diff(A.indptr)), lengths)
+    ends = np.cumsum(lengths)
+    entries = np.arange(ends[-1]) + np.repeat(B.indptr[A.indices] - ends + lengths, lengths)
+    keys = rows * B.shape[1] + B.indices[entries]
+    order = np.argsort(keys, kind="stable")
+    found, starts = np.unique(keys[order], return_index=True)
+    values = add.reduceat(mul(np.repeat(A.data, lengths), B.data[entries])[order], starts)
+    return csr_array((values, np.divmod(found, B.shape[1])), shape=(A.shape[0], B.shape[1]))
 
 def timed(call):
     t = clock(); call(); return clock() - t
@@ -82,7 +96,33 @@ _CALLS = {
         "closure(A, np.maximum, np.multiply, 1)",
     ),
     "shortest_paths": ("sr.shortest_paths(A)", None),
+    "product, plus_times": ("sr.matmul(A, A, sr.plus_times)", "A @ A"),
+    "product, log_plus": ("sr.matmul(A, A, sr.log_plus)", "product(A, A, np.logaddexp, np.add)"),
 }
+
+#: The same for a sparse graph of eight edges a vertex; the others are SciPy and NumPy.
+_SPARSE_CALLS = {
+    "paths from one vertex": (
+        "sr.shortest_paths(S, sources=[0])",
+        "csgraph.dijkstra(S, indices=[0], return_predecessors=True)",
+    ),
+    "paths within a limit": (
+        "sr.shortest_paths(S, sources=[0], limit=0.3)",
+        "csgraph.dijkstra(S, indices=0, limit=0.3)",
+    ),
+    "sparse product, min_plus": ("sr.matmul(S, S, sr.min_plus)", "sparse_product(S, S, np.minimum, np.add)"),
+    "sparse product, plus_times": ("sr.matmul(S, S, sr.plus_times)", "S @ S"),
+    "sparse matrix and vector": (
+        "sr.matmul(S, x, sr.min_plus)",
+        "np.minimum.reduceat(S.data + x[S.indices], S.indptr[:-1])",
+    ),
+    "three shortest paths": ("list(sr.k_shortest_paths(S, 0, 1, 3))", "list(csgraph.yen(S, 0, 1, 3))"),
+    "update of an edge": ("P.update(0, 1, 1e-3 * rng.random())", None),
+    "factor": ("sr.factor(S)", None),
+}
+
+#: What rows prepare besides.
+_SETUP = {"update of an edge": "P = sr.shortest_paths(S)\n"}
 
 _TIMES = """
 peer = [timed(lambda: {peer}) for _ in range(2)] if {has_peer} else [float("nan")]
@@ -114,13 +154,17 @@ def timed(call):
 """
 
 
-def _fresh(code: str, n: int, cache: str) -> list[float]:
+def _fresh(code: str, n: int, cache: str, has_sparse: bool = False) -> list[float]:
     """Return the numbers that code prints in a new process with a cache."""
     changing = ("SEMIRING_NUMPY_SECONDS", "SEMIRING_BACKEND", "PYTHONDONTWRITEBYTECODE")
     environment = {name: value for name, value in os.environ.items() if name not in changing}
     environment |= {"SEMIRING_CACHE_DIR": cache, "CUPY_CACHE_DIR": os.path.join(cache, "cupy")}
     done = subprocess.run(
-        [sys.executable, "-c", _PREPARE + code, str(n)], capture_output=True, text=True, check=True, env=environment
+        [sys.executable, "-c", _PREPARE + code, str(n), *["sparse"] * has_sparse],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
     )
     result: list[float] = json.loads(done.stdout.splitlines()[-1])
     return result
@@ -144,18 +188,31 @@ def imports(_: argparse.Namespace) -> Table:
 
 def calls(options: argparse.Namespace) -> Table | None:
     """Compare the first two calls with NumPy."""
+    return _compare_calls(options, _CALLS, "First calls, empty cache")
+
+
+def sparse(options: argparse.Namespace) -> Table | None:
+    """Compare the first two calls for a sparse graph with SciPy and NumPy."""
+    return None if options.gpu else _compare_calls(options, _SPARSE_CALLS, "First calls for sparse graphs, empty cache")
+
+
+def _compare_calls(
+    options: argparse.Namespace, named_calls: dict[str, tuple[str, str | None]], title: str
+) -> Table | None:
     if comparing():
         return None
     if options.gpu:
         require("cupy")
     rows: list[list[Any]] = []
-    for name, (call, peer) in _CALLS.items():
+    for name, (call, peer) in named_calls.items():
         for n in options.sizes:
-            code = (_ON_GPU if options.gpu else "") + _TIMES.format(
-                call=call, peer=peer or 0, has_peer=bool(peer) and not options.gpu
+            code = (
+                (_ON_GPU if options.gpu else "")
+                + _SETUP.get(name, "")
+                + _TIMES.format(call=call, peer=peer or 0, has_peer=bool(peer) and not options.gpu)
             )
             with tempfile.TemporaryDirectory() as cache:
-                _, first, second, numpy = _fresh(code, n, cache)
+                _, first, second, numpy = _fresh(code, n, cache, has_sparse=named_calls is _SPARSE_CALLS)
                 row = [name, n, format_seconds(first), format_seconds(second)]
                 if options.gpu:
                     row.append(format_seconds(_fresh(code, n, cache)[1]))
@@ -167,7 +224,7 @@ def calls(options: argparse.Namespace) -> Table | None:
                     )
                 rows.append(row)
     beside = ["first call, code in the cache"] if options.gpu else ["NumPy", "first / NumPy", "second / NumPy"]
-    return Table("First calls, empty cache", ["call", "n", "first", "second", *beside], rows)
+    return Table(title, ["call", "n", "first", "second", *beside], rows)
 
 
 def waiting(options: argparse.Namespace) -> Table | None:
@@ -202,7 +259,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     with tempfile.TemporaryDirectory() as cache:  # writes the byte code
         _fresh("sr.matmul(A, A); sr.shortest_paths(A); print(json.dumps([]))", 5, cache)
-    tables = {"import": imports, "calls": calls, "waiting": waiting}
+    tables = {"import": imports, "calls": calls, "sparse": sparse, "waiting": waiting}
     return run("benchmarks.first_call", str(__doc__), tables, arguments, configure)
 
 

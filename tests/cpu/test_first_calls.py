@@ -298,7 +298,7 @@ def test_weights_of_both_signs_are_closed_in_numpy_with_the_same_bits(rng, in_nu
     ("name", "dtype", "groups"),
     [
         ("log_plus", "float64", "arrays folds"),
-        ("plus_times", "float64", "arrays folds mixed sparse"),
+        ("plus_times", "float64", "arrays folds mixed product sparse"),
         ("lukasiewicz", "float64", f"arrays folds mixed sparse {LOOPS}"),  # 1 + x - 1 is not x
         *((name, "int64", "arrays folds mixed product sparse steps") for name in ("plus_times", "xor_and")),
         ("max_min", "float64", f"arrays closure folds gaining mixed predecessors product sparse steps witness {LOOPS}"),
@@ -389,6 +389,47 @@ def test_entries_that_are_met_loosely_are_validated_along_their_paths(rng, monke
         if trees is not None:
             np.testing.assert_array_equal(trees, get_backend("cpu").find_predecessors(plan, D, tolerance, A))
     assert any(found)
+
+
+@pytest.mark.parametrize("dtype", quick(lambda dtype: dtype == np.float32, [np.float32, np.float64]))
+def test_sums_of_products_are_fused_as_the_compiled_kernels_fuse_them(rng, in_numpy, dtype):
+    """Numbers of one size and of many, both signs, zeros, subnormal results, stacks, and long rows."""
+    for shape in ((2, 2, 2), (10, 10, 10), (7, 1, 5), (40, 2000, 30), (150, 60, 150), (3, 9, 8, 7)):
+        *stack, m, k, n = shape
+        for spread in (0, 60):
+
+            def draw(*size, stack=stack, spread=spread):
+                scales = 2.0 ** rng.integers(-spread, spread + 1, (*stack, *size))
+                values = (rng.standard_normal((*stack, *size)) * scales).astype(dtype)
+                values[rng.random(values.shape) < 0.2] = 0
+                return values
+
+            A, B, C = draw(m, k), draw(k, n), draw(m, n)
+            plan = make_plan(sr.plus_times, A.dtype)
+
+            def call(A=A, B=B, C=C, plan=plan):
+                product, total, in_place = sr.matmul(A, B, sr.plus_times), C.copy(), B.copy()
+                get_backend("cpu").multiply_add(plan, total, A, B)
+                if A.ndim == 2 and len(A) == len(B):
+                    get_backend("cpu").multiply(plan, in_place, A, in_place)
+                return [result.tobytes() for result in (product, total, in_place)]
+
+            expected = call()
+            found, said = in_numpy(call)
+            assert found == expected, (shape, spread)
+            assert said == {"product": True}
+
+
+def test_sums_that_cannot_be_fused_are_left_to_the_compiled_kernels(monkeypatch):
+    monkeypatch.setattr(first_calls, "SECONDS", 1e9)
+    plan = make_plan(sr.plus_times, np.dtype("float64"))
+    A = np.full((4, 4), 0.5)
+    for entry in (np.inf, np.nan, 1e200, 1e-200, -0.0):
+        B = A.copy()
+        B[1, 2] = entry
+        assert not FirstCalls(plan).product(plan, np.empty_like(A), A, B, 0)
+    assert FirstCalls(plan).product(plan, np.empty_like(A), A, A, 0)
+    assert not FirstCalls(plan).product(plan, A[:1].copy(), A[:1], A, 0), "a vector"
 
 
 def test_a_product_in_place(rng, in_numpy):

@@ -57,6 +57,7 @@ PARTLY = {
     ("benchmarks.centrality", "betweenness"): "NetworKit",
     ("benchmarks.centrality", "sources"): "NetworKit|ratio",
     ("benchmarks.first_call", "calls"): "NumPy",  # paths, for which NumPy has no expression of one line
+    ("benchmarks.first_call", "sparse"): "NumPy",
     ("benchmarks.larger", "strips"): "rounds|moved|of the model's|GB/s|of the bound",  # the closure in memory has none
     ("benchmarks.peers", "weights"): ".",  # a library that does not answer for a graph
     ("benchmarks.peers", "hops"): ".",

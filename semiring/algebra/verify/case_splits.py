@@ -397,7 +397,7 @@ def find_point(constraints: Iterable[Constraint], width: int) -> tuple[Fraction,
             if constant < 0 or (strict and constant == 0):
                 return None
             continue
-        coefficients, offset = polynomial.row()
+        coefficients, offset = polynomial.row
         _tighten(system, coefficients, offset, strict)
     values = _solve(system, width)
     return None if values is None else tuple(values)

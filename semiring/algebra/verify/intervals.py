@@ -29,6 +29,7 @@ Violation = tuple[str, Value, tuple[Value, ...]]
 _SIMPLE = ("0", "1", "-1", "2", "1/2", "-2", "3", "1/4", "3/4", "-1/2", "5/2", "-3", "10", "1/8")
 _MAX_CORNERS = 800  # tuples of corner values that are tried on one law
 _MIN_TUPLES = 40  # tuples that are tried after the budget is spent, too
+_FIRST_CORNERS = 20  # tuples that are tried before a proof, which takes as long as some 50 tuples
 
 
 def expressions_of(semiring: Semiring, law: Law) -> tuple[Expression, ...]:
@@ -105,13 +106,20 @@ def real_verdict(
     algebra = ScalarAlgebra(semiring, numbers)
     precision = "60 digits" if isinstance(numbers, DecimalNumbers) else "exact"
     corners = _corner_tuples(_corner_values(semiring, law, integral), law.arity)
-    refuted, _ = _find_counterexample(law, algebra, corners, deadline)
+    refuted, _ = _find_counterexample(law, algebra, corners[:_FIRST_CORNERS], deadline)
+    verdict, why = None, ""
+    if refuted is None:
+        try:
+            verdict = prove(semiring, law, integral=integral, deadline=deadline)
+        except UndecidedError as reason:
+            why = str(reason)
+        if verdict is not None and verdict.proved:
+            return verdict
+        refuted, _ = _find_counterexample(law, algebra, corners, deadline)
     if refuted is not None:
         return Verdict(law, "refuted", f"corner values ({precision})", refuted)
-    try:
-        return prove(semiring, law, integral=integral, deadline=deadline)
-    except UndecidedError as reason:
-        why = str(reason)
+    if verdict is not None:
+        return verdict
     generator = random.Random(f"{seed} {law.key}")
     draws = (tuple(_draw_element(semiring.domain, generator, integral) for _ in law.variables) for _ in range(samples))
     refuted, tried = _find_counterexample(law, algebra, itertools.chain(corners, draws), deadline)

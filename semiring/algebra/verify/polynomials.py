@@ -100,8 +100,9 @@ class Polynomial:
             total += coefficient
         return total
 
+    @cached_property
     def row(self) -> tuple[tuple[int, ...], Fraction]:
-        """Return the coprime integer coefficients and the constant of a linear polynomial that is not constant."""
+        """The coprime integer coefficients and the constant of a linear polynomial that is not constant."""
         coefficients = [Fraction(0)] * self.width
         constant = Fraction(0)
         for exponents, coefficient in self.terms.items():
@@ -110,7 +111,7 @@ class Polynomial:
             else:
                 constant = coefficient
         common = lcm(*(coefficient.denominator for coefficient in coefficients))
-        integers = [int(coefficient * common) for coefficient in coefficients]
+        integers = [each.numerator * (common // each.denominator) for each in coefficients]
         divisor = gcd(*integers)
         return tuple(i // divisor for i in integers), constant * common / divisor
 

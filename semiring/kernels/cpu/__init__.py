@@ -327,6 +327,7 @@ class CpuBackend(
         first_calls = first_calls_of(plan)
         if CLOSURE in first_calls.pending and first_calls.close(plan, A):
             return
+        first_calls.leave_closures()
         if plan.storage == "bits":
             self._bits.close_block(plan, A)
             return
@@ -367,6 +368,7 @@ class CpuBackend(
         first_calls = first_calls_of(plan)
         if CLOSURE in first_calls.pending and first_calls.close(plan, A):
             return
+        first_calls.leave_closures()
         if A.strides[2] != A.itemsize:
             _apply_to_copy(self.close_stack, plan, A)
             return

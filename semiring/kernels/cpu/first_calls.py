@@ -36,7 +36,7 @@ from semiring.algebra.catalogue import min_plus
 from semiring.algebra.expressions import OPERATIONS, Expression
 from semiring.errors import SemiringError
 from semiring.kernels.contract import Array, KernelPlan, Steps
-from semiring.kernels.cpu import compiler_process, numpy_kernels
+from semiring.kernels.cpu import compiler_process, numpy_kernels, numpy_sums
 from semiring.kernels.cpu.compiler_process import (
     ARRAYS,
     CLOSURE,
@@ -62,11 +62,12 @@ SECONDS: float | None = None
 _SECONDS_WITHOUT_PROCESS = 1.0
 _COMPILING_SECONDS = 0.1
 _LOADING_SECONDS = 0.3
-_PATIENCE, _PATIENCE_WITH_LOOPS = 10.0, 3.0
+_PATIENCE, _SHORT_PATIENCE = 10.0, 3.0  # the second one for loops of Python and sums of floats
 _RATE = 1e9  # pairs a second in NumPy, on two cores of a Zen 4 server
 _SECONDS_PER_STEP = 1e-5  # seconds for each k, besides those for its pairs
 _SECONDS_PER_LINK, _SECONDS_PER_VERTEX = 3e-8, 1.5e-8  # of an entry of predecessors, and of a vertex that is written
 _SECONDS_PER_CALL, _SECONDS_PER_LISTED_PAIR = 1e-4, 1.5e-7  # of a product of sparse matrices
+_SECONDS_PER_FUSED_PAIR = {"f": 2e-8, "d": 5e-8}  # of a product of floats with + and ×
 _SECONDS_PER_EDGE = 2e-6  # of a loop that Python runs, and for each vertex
 _SCANNED_ENTRIES = 1 << 16  # of an operand, at a time
 _DEFINITIONS = 1024  # the most that are kept
@@ -125,6 +126,7 @@ class FirstCalls:
         self._plan, self._spent_seconds = plan, 0.0
         self._spent_by_group: dict[str, float] = {}
         self.pending = _groups(plan)
+        self._is_fused = numpy_sums.is_fused(plan)
         self._may_have_negative_zeros = plan.dtype.kind == "f" and not plan.facts.nonnegative
 
     def computes(self, group: str) -> bool:
@@ -141,6 +143,8 @@ class FirstCalls:
         """Compute C ← [C ⊕] A ⊗ B, or return False to leave it to the compiled kernels. C may be B."""
         if type(C) is not np.ndarray or type(A) is not np.ndarray or type(B) is not np.ndarray or 0 in C.shape:
             return False  # a matrix of bits that knows its last column
+        if self._is_fused:
+            return self._fused_product(C, A, B, accumulate)
         if not self._serves(PRODUCT, _product_seconds(C, A), A, B, C if accumulate else A):
             return False
         if plan.storage == "elements":
@@ -151,6 +155,20 @@ class FirstCalls:
         numpy_kernels.multiply(plan, values, unpack_bits(A, len(B)), unpack_bits(B, columns), bool(accumulate))
         pack_bits(C, values)
         return True
+
+    def _fused_product(self, C: Array, A: Array, B: Array, accumulate: int) -> bool:
+        """Compute C ← [C +] A · B of matrices of floats, or return False to leave it to the compiled kernels."""
+        operands = (A, B, C) if accumulate else (A, B)
+        seconds = C.size * A.shape[-1] * _SECONDS_PER_FUSED_PAIR[self._plan.dtype.char]
+        if 1 in C.shape[-2:] or not numpy_sums.is_exact(*operands) or not self._serves(PRODUCT, seconds, *operands):
+            return False  # products by a vector add in another order
+        numpy_sums.multiply(C, A, B.copy() if C is B else B, bool(accumulate))
+        return True
+
+    def leave_closures(self) -> None:
+        """Let compiled kernels compute the products of a closure that no NumPy computes."""
+        if self._is_fused:
+            self.pending.discard(PRODUCT)
 
     def witness_product(self, plan: KernelPlan, C: Array, W: Array, A: Array, B: Array, k0: int) -> bool:
         """Compute a product with witnesses, or return False to leave it to the compiled kernels."""
@@ -286,9 +304,11 @@ class FirstCalls:
             return self._spent_seconds > loading_seconds
         if given is not None:
             return False
-        if spent_on_group > (_PATIENCE_WITH_LOOPS if group in LOOPS else _PATIENCE):
+        is_slow = group in LOOPS or (self._is_fused and group == PRODUCT)
+        if spent_on_group > (_SHORT_PATIENCE if is_slow else _PATIENCE):
             logger().info(
-                "%s %s: %s would have taken about %.0f s, so the call compiles its kernels now",
+                "%s %s: %s would have taken about %.0f s, so the call compiles its kernels now; precompile does it "
+                "beforehand",
                 *(self._plan.semiring.name, self._plan.dtype),
                 *("Python" if group in LOOPS else "NumPy", spent_on_group),
             )
@@ -362,6 +382,8 @@ def _groups(plan: KernelPlan) -> set[str]:
     is_nonnegative = plan.facts.nonnegative or semiring.domain.lower >= 0
     keeps_signs = is_nonnegative or not any(operation.makes_negative_zeros for operation in used)
     operations = {*semiring.add.expression.operations, *tree.operations}
+    if numpy_sums.is_fused(plan):
+        paths |= {PRODUCT}
     if is_exact or (
         (keeps_signs or not operations & {"min", "max"})
         and _rounds_to_nearest(semiring.add.expression)
