@@ -32,7 +32,7 @@ from semiring.arrays.entries import check_entries
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.operands import device_context, operands, result_converter
 from semiring.arrays.parts import to_host_array
-from semiring.arrays.tensors import is_sparse_tensor, stored_values
+from semiring.arrays.tensors import as_sparse_array, is_sparse_tensor, stored_values
 from semiring.arrays.vertices import Vertices
 from semiring.arrays.zero_conventions import trust_zeros, warn_of_other_zeros_on_device
 from semiring.closures import closure
@@ -129,8 +129,8 @@ def betweenness(
     Raises
     ------
     DomainError
-        If a weight is below 0 or NaN, or a cycle has the weight 0, whose vertices the error names. On a GPU also if a
-        sum of floats absorbs a weight, as 1e20 + 1 does.
+        If a weight is below 0 or NaN, or a cycle has the weight 0, whose vertices the error names. On a GPU, and where
+        edges have the weight 0, also if a sum of floats absorbs a weight, as 1e20 + 1 does.
     AlgebraError
         If A is a `Network` of another semiring than min-plus.
     IntegerOverflowError
@@ -561,7 +561,7 @@ def _edges_on_host(A: Any, check: bool) -> Any:
     if _is_sparse_of_cupy(A):
         return A.get()
     if is_sparse_tensor(A):
-        return A.cpu() if hasattr(A, "cpu") else A
+        return A.cpu() if hasattr(A, "cpu") else as_sparse_array(A, "A")  # of PyTorch, or of JAX
     from scipy.sparse import csr_array
 
     (dense,) = operands(min_plus, A=A)

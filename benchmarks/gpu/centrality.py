@@ -1,6 +1,6 @@
 """Measure centrality and changed edges on a GPU, beside the CPU with all threads and beside NetworKit.
 
-python -m benchmarks.gpu.centrality [centrality] [updates] [--graph 20000 100000]
+python -m benchmarks.gpu.centrality [centrality] [dense] [updates] [--graph 20000 100000]
 
 The graphs are those of `benchmarks.centrality` and `benchmarks.updates`. The CPU and NetworKit (`pip install
 networkit`) sum from some sources, and their times are multiplied to those of all sources.
@@ -64,6 +64,28 @@ def centrality(options: argparse.Namespace) -> Table:
     return Table(f"Centrality from all sources; CPU: {sr.get_threads()} threads", columns, rows)
 
 
+def dense(options: argparse.Namespace) -> Table:
+    """Measure betweenness of dense matrices from all sources: few or many edges are shortest paths, or half of them."""
+    n, rng, rows = options.dense, np.random.default_rng(0), []
+    for title, A in (
+        ("random", rng.random((n, n)) + 0.01),
+        ("1 to 3", rng.integers(1, 4, (n, n)).astype(float)),
+        ("equal, half of the edges", np.where(rng.random((n, n)) < 0.5, 1.0, np.inf)),
+    ):
+        times = [
+            ours(
+                f"dense, {title}, {device}",
+                lambda A=A, device=device: sr.centrality.betweenness(A, check=False, device=device),  # type: ignore[misc]
+                clock=by_synchronized_clock,
+                repeats=1,
+            )
+            for device in ("cuda", "cpu")
+        ]
+        rows.append([title, f"{n:,}", *map(format_seconds, times), format_number(times[1] / times[0], 2)])
+    columns = ["weights", "n", "GPU", "CPU", "CPU / GPU"]
+    return Table(f"Betweenness of dense matrices; CPU: {sr.get_threads()} threads", columns, rows)
+
+
 def updates(options: argparse.Namespace) -> Table:
     """Measure better edges, removed edges that carry most pairs, and many changes, beside a new closure."""
     import cupy
@@ -111,10 +133,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--graph", type=int, nargs=2, default=(20_000, 100_000), help="vertices and edges")
         parser.add_argument("--sources", type=int, default=256, help="sources of the CPU and of NetworKit")
+        parser.add_argument("--dense", type=int, default=1500, help="vertices of the dense matrices")
         parser.add_argument("--changed", type=int, nargs=2, default=(4096, 16_384), help="vertices and edges")
         parser.add_argument("--changes", type=int, default=40, help="edges of each kind that are changed")
 
-    tables = {"centrality": centrality, "updates": updates}
+    tables = {"centrality": centrality, "dense": dense, "updates": updates}
     return run("benchmarks.gpu.centrality", str(__doc__), tables, arguments, configure)
 
 

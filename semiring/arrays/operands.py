@@ -38,6 +38,7 @@ from semiring.arrays.tensors import (
     is_bfloat16_tensor,
     is_cupy_matrix,
     is_sparse_tensor,
+    other_sparse_error,
     stored_values,
     tracer_error,
 )
@@ -93,6 +94,8 @@ def as_host_operand(x: Any, name: str = "A") -> Any:
         if getattr(x, "requires_grad", False):
             raise gradients_error(name)
         return as_host_operand(as_sparse_array(x, name), name)
+    if type(x).__module__.startswith("jax.experimental.sparse") and not is_sparse_tensor(x):
+        raise other_sparse_error(x)
     if hasattr(x, "__dlpack__") and not is_device_array(x):
         if getattr(x, "requires_grad", False):
             raise gradients_error(name)

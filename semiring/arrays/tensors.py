@@ -22,6 +22,7 @@ __all__ = [
     "is_bfloat16_tensor",
     "is_cupy_matrix",
     "is_sparse_tensor",
+    "other_sparse_error",
     "sparse_like",
     "stored_values",
     "tracer_error",
@@ -135,6 +136,11 @@ def as_tensor(array: Any) -> Any:
     if is_bfloat16(array.dtype):
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(array)
+
+
+def other_sparse_error(x: Any) -> DTypeError:
+    """Return the error for a sparse array of JAX that is no BCOO array."""
+    return DTypeError(f"a {type(x).__qualname__} array of JAX is given: convert it to BCOO, by its to_bcoo()")
 
 
 def tracer_error(name: str) -> DTypeError:

@@ -80,13 +80,20 @@ class Vertices:
             return vertices.astype(np.int64)
         if isinstance(vertices, np.ndarray) and vertices.dtype.kind == "b":
             raise TypeError("vertices are a list of them, and this is a mask: give numpy.flatnonzero of it")
-        # A name may be iterable, such as a tuple in a grid.
-        one = isinstance(vertices, Hashable) and vertices in self._indices
         if not hasattr(vertices, "__iter__"):
             self.index(vertices)  # raises `VertexError` for an unknown vertex, before the error about the list
-        if one or isinstance(vertices, str) or not hasattr(vertices, "__iter__"):
+        if self.is_one(vertices):
             raise TypeError(f"vertices are a list of them, and {quote(vertices)} is one: give [{quote(vertices)}]")
         return np.array([self.index(vertex) for vertex in vertices], np.int64)
+
+    def is_one(self, vertices: Any) -> bool:
+        """Return whether the argument is one vertex, and not a list of vertices.
+
+        A name may be iterable, such as a tuple in a grid.
+        """
+        if isinstance(vertices, Hashable) and vertices in self._indices:
+            return True
+        return isinstance(vertices, str) or not hasattr(vertices, "__iter__") or getattr(vertices, "ndim", 1) == 0
 
     def name(self, vertex: int) -> Any:
         """Return the name of a vertex from its number, or the number if vertices have no names."""

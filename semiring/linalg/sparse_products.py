@@ -38,8 +38,8 @@ from semiring.arrays.operands import (
     store,
 )
 from semiring.arrays.sparse import is_sparse
-from semiring.arrays.tensors import is_cupy_matrix, is_sparse_tensor, stored_values
-from semiring.errors import AlgebraError, DeviceError, DomainError, DTypeError, ShapeError, inner_size_error
+from semiring.arrays.tensors import is_cupy_matrix, is_sparse_tensor, other_sparse_error, stored_values
+from semiring.errors import AlgebraError, DeviceError, DomainError, ShapeError, inner_size_error
 from semiring.kernels import get_backend
 from semiring.kernels.contract import CompressedRows, SparseKernels, count_pairs
 from semiring.linalg.dispatch import (
@@ -80,7 +80,7 @@ def has_sparse(*arguments: Any) -> bool:
         if is_sparse(x) or is_sparse_tensor(x) or is_cupy_matrix(x):
             return True
         if kind.__module__.startswith("jax.experimental.sparse"):
-            raise DTypeError(f"a {kind.__qualname__} array of JAX is given: convert it to BCOO, by its to_bcoo()")
+            raise other_sparse_error(x)
     return False
 
 

@@ -26,6 +26,7 @@ from semiring.arguments import as_numbers, check_flags, is_one_of
 from semiring.arrays.device import addresses, as_cupy, may_write_to
 from semiring.arrays.encoding import convert
 from semiring.arrays.entries import check_entries
+from semiring.arrays.folds import fold_rows
 from semiring.arrays.operands import device_context
 from semiring.arrays.parts import to_host_array
 from semiring.arrays.scans import refuse_unbounded
@@ -167,10 +168,13 @@ def _open_arrays(arrays: dict[str, Any], on_device: bool) -> dict[str, Any]:
     """Return arrays that are changed in place as NumPy arrays, or as CuPy arrays of the same memory."""
     opened: dict[str, Any] = {}
     for name, array in arrays.items():
+        if not is_device_array(array) and not isinstance(array, np.ndarray):
+            raise TypeError(
+                f"{name} is changed in place, so it is an array of NumPy or of a GPU, not {quote(array)}: copy it to "
+                "one, or call update of the paths, which shortest_paths computes of a matrix of any kind"
+            )
         if is_device_array(array) != on_device:
             raise DeviceError(f"one of D and {name} is on a GPU, and the other is not: pass arrays of one device")
-        if not on_device and not isinstance(array, np.ndarray):
-            raise TypeError(f"{name} is changed in place, so it is an array of NumPy or of a GPU, not {quote(array)}")
         if array.ndim != 2 or tuple(array.shape) != (arrays["D"].shape[0],) * 2:
             raise ShapeError(f"{name} is {tuple(array.shape)}, and D, A and predecessors are (n, n) of one n")
         if not (may_write_to(array) if on_device else array.flags.writeable):
@@ -189,8 +193,9 @@ def require_closed(D: Array, semiring: Semiring) -> None:
     if wrong.any():
         v = int(wrong.argmax())
         raise AlgebraError(
-            f"the entry of the closure at [{v}, {v}] is {own[v]}, not the one of {semiring.name}: closures of paths "
-            "with at least one edge, or with cycles that improve without end, are not updated"
+            f"the entry of the closure at [{v}, {v}] is {own[v]}, not {semiring.one_for(D.dtype)}, the one of "
+            f"{semiring.name}: give the closure before the matrix, and its semiring. Closures of paths with at least "
+            "one edge, or with cycles that improve without end, are not updated"
         )
 
 
@@ -234,10 +239,11 @@ def read_edges(
     Raises `VertexError`, `ShapeError`, `DomainError`, `DTypeError`, and `ValueError` for an edge with two weights.
     """
     values = as_numbers(weights, "weights")
-    if values.ndim == 0 and (isinstance(tails, list) or getattr(tails, "ndim", 0) > 0):
-        values = np.full(len(tails), values)  # one weight for all edges
-    elif values.ndim == 0:
+    if values.ndim == 0 and vertices.is_one(tails):
         values, tails, heads = values[None], [tails], [heads]
+    elif values.ndim == 0:
+        tails = tails if hasattr(tails, "__len__") else list(tails)
+        values = np.full(len(tails), values)  # one weight for all edges
     rows, columns = vertices.indices(tails), vertices.indices(heads)
     if not rows.shape == columns.shape == values.shape:
         raise ShapeError(
@@ -321,12 +327,13 @@ def _change_in_place(
         counts = kernels.count_users(plan, D, P, adjacency, *users)
         if _repair_operations(int(counts.sum()), graph, adjacency) > _closing_operations(graph, adjacency):
             return _close_again(graph, edges, threads)
-        has_no_gain = is_device_array(D) or never_improves(semiring, adjacency.weights)
-        backup = None if has_no_gain else D.copy()
+        backup = (D.copy(), P.copy()) if _may_improve(semiring, adjacency.weights) else None
         graph.is_writing, graph.adjacency = True, None
         before = kernels.repair(plan, D, P, adjacency, *users, counts)
         if before is None:  # only if weights gain
-            D[...] = backup
+            assert backup is not None
+            D[...], P[...] = backup
+            graph.is_writing = False
             return _close_again(graph, edges, threads)
         if touched.size:
             touched[before[:2]] = True
@@ -415,6 +422,14 @@ def _may_gain(graph: ClosedGraph, better: ChangedEdges) -> bool:
     except (DivergenceError, DomainError):
         return True
     return False
+
+
+def _may_improve(semiring: Semiring, weights: Any) -> bool:
+    """Return whether some weight (m,) is better than 1̄, for a ⊕ that selects."""
+    if semiring.absorptive or not weights.size:
+        return False
+    best = fold_rows(weights[np.newaxis], semiring, worst=False)
+    return not never_improves(semiring, to_host_array(best))
 
 
 def _has_room(graph: ClosedGraph, edges: ChangedEdges) -> bool:

@@ -211,8 +211,29 @@ def test_wrong_arguments(function):
         call(sp.csr_array(([2, 0, 0, 0], ([0, 1, 2, 3], [1, 2, 3, 1])), shape=(4, 4)), check=False)
     with pytest.raises(sr.VertexError):
         call([[INF]], sources=[1])
+    absorbed = np.full((4, 4), INF)  # 2⁶⁰ + 1 is 2⁶⁰, so vertices 1, 2 and 3 are at one distance
+    absorbed[0, 2], absorbed[2, 1], absorbed[1, 3] = 2.0**60, 1.0, 0.0
+    for weight, tail in ((2.0**60, 0), (0.0, 2)):
+        absorbed[tail, 3] = weight
+        with pytest.raises(sr.DomainError, match="some weights are 0, and some are so small"):
+            call(absorbed, check=False)
     with pytest.raises(sr.IntegerOverflowError, match="use float64"):
         call(np.full((5, 5), 2**60))
+
+
+def test_sparse_arrays_of_jax(monkeypatch):
+    pytest.importorskip("jax")
+    from jax.experimental.sparse import BCOO, BCSR
+    from jax.numpy import asarray
+
+    A = asarray([[0.0, 1.0, 5.0], [0.0, 0.0, 2.0], [0.0, 0.0, 0.0]])
+    given = BCOO.fromdense(A, nse=5)  # two entries lie beyond the shape
+    np.testing.assert_array_equal(sr.centrality.betweenness(given, normalized=False), [0, 1, 0])
+    with pytest.raises(sr.DTypeError, match="to_bcoo"):
+        sr.centrality.harmonic(BCSR.fromdense(A))
+    monkeypatch.setattr(centrality, "is_device_array", lambda _: True)  # its edges are read as those of the host
+    edges = centrality._edges_on_host(given, True)
+    np.testing.assert_array_equal(edges.toarray(), A)
 
 
 def test_names_and_directions():

@@ -206,7 +206,9 @@ def test_what_is_not_updated_says_why():
         sr.update(D, A, 0, 1, 2.0)
     D = D.copy()
     for error, message, call in (
-        (TypeError, "A is changed in place", lambda: sr.update(D, A.tolist(), 0, 1, 2.0)),
+        (TypeError, "A is changed in place.*copy it", lambda: sr.update(D, A.tolist(), 0, 1, 2.0)),
+        (TypeError, "predecessors is changed", lambda: sr.update(D, A, 0, 1, 2.0, predecessors=sr.shortest_paths(A))),
+        (sr.AlgebraError, "is inf, not 0.0.*before the matrix", lambda: sr.update(A, D, 0, 1, 2.0)),
         (sr.DTypeError, "D is float64 and A is float32", lambda: sr.update(D, A.astype(np.float32), 0, 1, 2.0)),
         (sr.ShapeError, r"A is \(1, 2\)", lambda: sr.update(D, A[:1], 0, 1, 2.0)),
         (sr.ShapeError, "2 tails, 1 heads", lambda: sr.update(D, A, [0, 1], [1], [2.0])),
@@ -260,6 +262,26 @@ def test_paths_that_share_arrays_are_changed_apart(part):
     if part is copy.copy:
         paths.update(0, 2, 1.5)
         assert (paths.distance(0, 2), changed.distance(0, 2)) == (1.5, 7)
+
+
+def test_one_weight_for_vertices_in_any_list():
+    A = np.array([[INF, 7, INF], [INF, INF, 7], [INF, INF, INF]])
+    for tails, heads in (((0, 1), (1, 2)), (range(2), range(1, 3)), (iter([0, 1]), [1, 2]), (np.arange(2), [1, 2])):
+        paths = sr.shortest_paths(A)
+        assert paths.update(tails, heads, 2.0) == 3
+        assert paths.distance(0, 2) == 4
+    grid = sr.shortest_paths(A, names=[(0, 0), (0, 1), (1, 0)])
+    assert grid.update((0, 0), (0, 1), 2.0) == 2
+    assert grid.update([(0, 0), (0, 1)], [(0, 1), (1, 0)], 1.0) == 3
+
+
+def test_predecessors_that_are_no_trees_end(rng):
+    n = 9
+    A = np.where(rng.random((n, n)) < 0.5, rng.random((n, n)), INF)
+    for trees in (rng.integers(-5, 2 * n, (n, n)), np.roll(np.arange(n), 1) + np.zeros((n, n), int)):
+        D, P = sr.closure(A), trees.astype(np.int32)
+        for weight in (1e-3, INF, 1e-4):
+            sr.update(D, A.copy(), [0, 3], [1, 5], weight, predecessors=P)
 
 
 def test_closure_and_edges_are_two_arrays():

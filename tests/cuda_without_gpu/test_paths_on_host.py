@@ -211,6 +211,22 @@ def test_changes_are_those_of_the_host(name, dtype, draw, gain, modules, rng):
             assert count == np.count_nonzero(before != D)
 
 
+def test_predecessors_that_are_no_trees_and_cycles_that_gain_end(modules):
+    """Without an end, a GPU could not even be interrupted."""
+    _, kernels = modules
+    plan = replace(make_plan(sr.min_plus, "float64"), zero=np.inf)
+    A = np.array([[np.inf, 5, 9], [np.inf, np.inf, 1], [np.inf, -2, np.inf]])  # 1 → 2 → 1 weighs -1
+    D, no_trees = to_device(np.array([[0.0, 2, 3], [np.inf, 0, 1], [np.inf, -1, 0]])), to_device(np.empty((0, 0), "i4"))
+    listed = Adjacency(*map(to_device, updates._list_edges(A, np.inf)))
+    users = np.array([0]), np.array([1]), np.array([2.0]), (0.0, 0.0)
+    counts = kernels.count_users(plan, D, no_trees, listed, *users)
+    assert counts.tolist() == [2, 0, 0]
+    assert kernels.repair(plan, D, no_trees, listed, *users, counts) is None
+    D, P = sr.closure(np.array([[np.inf, 5, 9], [np.inf, np.inf, 1], [3, 2, np.inf]])), np.full((3, 3), 7, np.int32)
+    P[1] = 2, -9999, 0
+    kernels.improve(plan, to_device(D), to_device(P), np.array([0]), np.array([1]), np.array([1.0]), no_trees)
+
+
 @needs_nvrtc
 @pytest.mark.parametrize("dtype", ["float64", "int64", "int32"])
 def test_machine_code_keeps_to_registers(dtype):

@@ -92,6 +92,23 @@ def test_operands_on_a_gpu(cupy, rng):
     np.testing.assert_allclose(found.cpu(), expected, rtol=1e-11, atol=1e-13)
 
 
+def test_arrays_of_jax(rng, monkeypatch):
+    monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    jax = pytest.importorskip("jax")
+    if jax.default_backend() != "gpu":
+        pytest.skip("this JAX has no GPU")
+    A = random_graph(rng, 60, 150, "ties").astype(np.float32)
+    dense = A.toarray()
+    edges = jax.experimental.sparse.BCOO.fromdense(jax.numpy.asarray(dense), nse=A.nnz + 3)
+    dense[dense == 0] = np.inf
+    expected = sr.centrality.betweenness(A)
+    for given in (jax.numpy.asarray(dense), edges):
+        found = sr.centrality.betweenness(given)
+        assert isinstance(found, jax.Array)
+        assert next(iter(found.devices())).platform == "gpu"
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-6)
+
+
 def test_counts_of_paths_beyond_the_floats():
     count = 1200
     first = 3 * np.arange(count)

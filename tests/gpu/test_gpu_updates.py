@@ -9,6 +9,7 @@ import pytest
 import trees
 
 import semiring as sr
+from semiring.kernels import get_backend
 from semiring.paths import updates
 
 INF = np.inf
@@ -123,6 +124,47 @@ def test_a_large_graph_and_its_share_of_repairs(cupy, rng):
     D = paths.matrix.get()
     before = trees_found[tuple(steps.T)]
     np.testing.assert_array_equal(D[steps[:, 0], before] + A[before, steps[:, 1]], D[tuple(steps.T)])
+
+
+def test_an_interrupt_leaves_paths_unchanged_or_says_that_they_are_not_valid(cupy, monkeypatch):
+    A = np.where(np.eye(40, k=1) > 0, 1.0, INF)
+    A[0, 30] = 50.0
+    monkeypatch.setattr(updates, "_DEVICE_CALL", -1e9)
+    for operation in ("count_users", "repair", "improve"):
+        paths = sr.shortest_paths(cupy.asarray(A))
+        before, trees_before = paths.matrix.get(), cupy.asnumpy(paths.predecessors)
+
+        def interrupt(*_):
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(type(get_backend("cuda")), operation, interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                paths.update([3, 0], [4, 39], [INF, 1.0])
+        if operation == "count_users":
+            np.testing.assert_array_equal(paths.matrix.get(), before)
+            np.testing.assert_array_equal(cupy.asnumpy(paths.predecessors), trees_before)
+            continue
+        for use in (lambda paths=paths: paths.path(0, 1), lambda paths=paths: paths.matrix):
+            with pytest.raises(ValueError, match="interrupted"):
+                use()
+
+
+def test_a_refused_change_leaves_all_arrays_as_they_were(cupy):
+    A = cupy.asarray([[INF, 5.0, INF], [INF, INF, 2.0], [1.0, INF, INF]])
+    paths = sr.shortest_paths(A)
+    D, P = paths.matrix, cupy.asarray(paths.predecessors)
+    before = [x.copy() for x in (A, D, P)]
+    for edges in (([2], [0], [-8.0]), ([1, 2], [2, 0], [3.0, -9.0])):
+        with pytest.raises(sr.NegativeCycleError):
+            sr.update(D, A, *edges, predecessors=P)
+        with pytest.raises(sr.NegativeCycleError):
+            paths.update(*edges)
+    with pytest.raises(sr.DomainError):
+        paths.update(0, 1, np.nan)
+    for array, old in zip((A, D, P), before, strict=True):
+        np.testing.assert_array_equal(array.get(), old.get())
+    assert paths.update(0, 1, 4.0) == 3
 
 
 def test_errors_before_a_change(cupy):

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from semiring.errors import DomainError
 from semiring.kernels.contract import Array, KernelPlan, dependency_block
 from semiring.kernels.cpu.dijkstra_loops import new_workspace, reset_workspace, search
 from semiring.kernels.cpu.loops import inner, kernel
@@ -53,10 +54,11 @@ def _order_ties(order, settled, values, ranks, place):
 
 
 @inner
-def _find_tight_edges(starts, heads, weights, order, settled, values, place, tight, ends, counts):
+def _find_tight_edges(starts, heads, weights, order, settled, values, place, has_ranks, tight, ends, counts):
     """List the tight edges by the positions of their tails, and count the shortest paths to each vertex.
 
-    Return the largest count.
+    Return the largest count, or NaN if a sum absorbs a weight above 0 and vertices at one distance are in the order of
+    edges of weight 0, which need not be that of the edge.
     """
     for i in range(settled):
         counts[order[i]] = 0.0
@@ -68,10 +70,13 @@ def _find_tight_edges(starts, heads, weights, order, settled, values, place, tig
         largest = max(largest, count)
         for e in range(starts[v], starts[v + 1]):
             u = heads[e]
-            if value + weights[e] == values[u] and place[u] > i:
-                counts[u] += count
-                tight[size] = e
-                size += 1
+            if value + weights[e] == values[u]:
+                if has_ranks and u != v and value == values[u] and weights[e] > 0:
+                    return np.nan
+                if place[u] > i:
+                    counts[u] += count
+                    tight[size] = e
+                    size += 1
         ends[i] = size
     return largest
 
@@ -177,7 +182,10 @@ def _add_sums_of_tree(starts, heads, order, settled, before, shares, has_endpoin
 def _add_dependencies(
     sr, starts, heads, weights, ranks, sources, zero, one, has_endpoints, vertex_sums, edge_sums, largest_count
 ):
-    """Compute `CentralityKernels.add_dependencies` of the contract for one block of sources, on one thread."""
+    """Compute `CentralityKernels.add_dependencies` of the contract for one block of sources, on one thread.
+
+    Return whether the order of two vertices was known: see `_find_tight_edges`.
+    """
     n, m = starts.size - 1, heads.size
     by_hops, no_targets = weights.size < m, np.zeros(n, np.bool_)
     work = new_workspace(0 if by_hops else n, zero)
@@ -195,7 +203,11 @@ def _add_dependencies(
             settled, size, has_ties = search(sr, starts, heads, weights, source, zero, one, zero, no_targets, 0, work)
             if has_ties:
                 _order_ties(order, settled, values, ranks, place)
-                largest = _find_tight_edges(starts, heads, weights, order, settled, values, place, tight, ends, counts)
+                largest = _find_tight_edges(
+                    starts, heads, weights, order, settled, values, place, ranks.size > 0, tight, ends, counts
+                )
+                if np.isnan(largest):
+                    return False
         if has_ties:
             exponents = no_exponents
             if not largest < largest_count:
@@ -211,6 +223,7 @@ def _add_dependencies(
                 levels[order[i]] = -1
         else:
             reset_workspace(work, settled, size, zero)
+    return True
 
 
 class _OrderedSum:
@@ -248,10 +261,15 @@ def add_dependencies(
         for start in range(first, last, block):
             sums = np.zeros_like(vertex_sums), np.zeros_like(edge_sums)
             some = sources[start : min(last, start + block)]
-            _add_dependencies(
+            is_ordered = _add_dependencies(
                 *(sr, starts, heads, weights, ranks, some, plan.zero, plan.one),
                 *(float(has_endpoints), *sums, _LARGEST_COUNT),
             )
+            if not is_ordered:
+                raise DomainError(
+                    "some weights are 0, and some are so small that longer paths absorb them: scale the weights to "
+                    "whole numbers"
+                )
             total.add(start // block, sums)
 
     run_on_ranges(add_blocks, sources.size, block, plan.threads, unit=block, reports=True)

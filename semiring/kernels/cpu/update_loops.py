@@ -55,7 +55,7 @@ def _list_improved(sr, D, P, u, v, weight, zero):
         child, sibling, stack, depth = np.full(n, -1, np.int32), np.empty(n, np.int32), np.empty(n, np.int32), 0
         for j in range(n - 1, -1, -1):
             p = P[v, j]
-            if p >= 0:
+            if j != v and p >= 0 and p < n:  # a tree that is none, in an array of the caller, leads nowhere
                 sibling[j] = child[p]
                 child[p] = j
         vertices[0], stack[0], count = v, 0, 1

@@ -85,8 +85,8 @@ def repair(
     weights: Any,
     tolerance: tuple[float, float],
     counts: Any,
-) -> tuple[Any, Any, Any]:
-    """Compute `UpdateKernels.repair` of the contract. Passes end, because no cycle gains."""
+) -> tuple[Any, Any, Any] | None:
+    """Compute `UpdateKernels.repair` of the contract."""
     n, offsets = len(D), cupy.zeros(len(D) + 1, np.int64)
     offsets[1:] = cupy.cumsum(counts)
     total = int(offsets[n])
@@ -95,7 +95,10 @@ def repair(
     if total:
         marking = _marking(D, P, adjacency, tails, heads, weights, tolerance)
         edges_in = adjacency.first, adjacency.tails, adjacency.weights_in
-        results = offsets, rows, columns, values, offers, tails_of_offers
+        is_endless = cupy.zeros(1, np.int32)
+        results = offsets, rows, columns, values, offers, tails_of_offers, is_endless
         _launch(plan, "repair", n, 128, _words(n), (*marking, *edges_in, *results))
+        if int(is_endless[0]):
+            return None
     has_changed = D[rows, columns] != values
     return rows[has_changed], columns[has_changed], values[has_changed]

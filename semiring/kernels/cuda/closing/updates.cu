@@ -7,7 +7,8 @@
 // Worse edges: the row marks the vertices whose best path may use them, by breadth-first search along edges of the tree
 // or, without P, along tight edges. All marked vertices of a row then take their best offer from the values of the last
 // pass, until no value improves. A predecessor is the tail of a strict improvement over the values of the last pass, so
-// predecessors make no circle unless a cycle gains.
+// predecessors make no circle unless a cycle gains. A row with k marked vertices ends after k + 1 passes, unless the
+// rounding of sums makes a cycle gain.
 //
 // Edges are compressed rows by their tails (`starts`, `ends`, `lengths`) and by their heads (`first`, `tails_in`,
 // `lengths_in`). ``P`` is null if it is absent. NONE: "no predecessor".
@@ -46,8 +47,8 @@ extern "C" __global__ void __launch_bounds__(256)
         const element value = times(offer, onwards[j]);
         if (P) {
             const int *tree = P + (long long)v * n;
-            int x = j;
-            while (x != v && x >= 0 && improves[x]) x = tree[x];
+            int x = j;  // a tree that is none, in arrays of the caller, must not lead outside of them, or in a circle
+            for (int step = 0; step < n && x != v && x >= 0 && x < n && improves[x]; ++step) x = tree[x];
             if (x != v || !improves[v]) continue;
             P[i * n + j] = j == v ? u : tree[j];
         } else if (eq(onwards[j], ZERO) || !is_better(value, row[j])) {
@@ -141,12 +142,12 @@ extern "C" __global__ void __launch_bounds__(128)
 
 // Repair the marked vertices of each row. Row i has the places ``offsets[i]`` … ``offsets[i + 1]`` - 1 of ``rows``,
 // ``columns`` and ``values``, which receive the marked pairs and their old values, and of the workspace ``offers`` and
-// ``tails_of_offers``.
+// ``tails_of_offers``. ``is_endless``: set if a row did not end.
 extern "C" __global__ void __launch_bounds__(128)
     repair(element *D, int *P, int n, const long long *starts, const int *ends, const element *lengths, int k,
            const int *tails, const int *heads, const element *weights, double share, double slack,
            const long long *first, const int *tails_in, const element *lengths_in, const long long *offsets, int *rows,
-           int *columns, element *values, element *offers, int *tails_of_offers) {
+           int *columns, element *values, element *offers, int *tails_of_offers, int *is_endless) {
     DYNAMIC_SHARED(memory);
     __shared__ int size, has_changed;
     const int i = blockIdx.x;
@@ -163,7 +164,7 @@ extern "C" __global__ void __launch_bounds__(128)
         row[v] = ZERO;
         if (tree) tree[v] = NONE;
     }
-    for (;;) {
+    for (int pass = 0;; ++pass) {
         __syncthreads();
         if (threadIdx.x == 0) has_changed = 0;
         for (int m = threadIdx.x; m < count; m += blockDim.x) {
@@ -188,5 +189,9 @@ extern "C" __global__ void __launch_bounds__(128)
         }
         __syncthreads();
         if (!has_changed) return;
+        if (pass > count) {
+            if (threadIdx.x == 0) *is_endless = 1;
+            return;
+        }
     }
 }
