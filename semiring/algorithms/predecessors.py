@@ -40,16 +40,20 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from semiring.algebra import Semiring
+from semiring.algebra.catalogue import min_plus
+from semiring.algebra.expressions.tree import is_half
 from semiring.algorithms.potentials.rounding import least_magnitude, shift_bound
+from semiring.arrays.encoding import inner_zero
 from semiring.arrays.parts import to_host_array
 from semiring.errors import AlgebraError
 from semiring.kernels.contract import NO_PREDECESSOR, Backend, KernelPlan
-from semiring.kernels.engine import Engine, make_plan
+from semiring.kernels.engine import Engine, engine_of, make_plan
 from semiring.kernels.nearest_trees import nearest_tree, path_sums, reference_predecessors
 from semiring.kernels.tolerance import Tolerance, depends_on_distances, tolerance_for, tolerance_of
 from semiring.namespaces import array_namespace
 
-__all__ = ["PredecessorSearch", "predecessors"]
+__all__ = ["PredecessorSearch", "predecessors", "search_closure"]
 
 Array: TypeAlias = NDArray[Any]
 
@@ -83,6 +87,56 @@ def predecessors(backend: Backend, plan: KernelPlan, D: Array, weights: Array) -
     if tolerance.is_exact or plan.semiring.tropical is None or plan.facts.nonnegative:
         return _search(backend, plan, D, weights, tolerance)
     return _search_mixed_signs(backend, plan, D, weights, tolerance)
+
+
+def search_closure(semiring: Semiring, D: Any, weights: Any, threads: int) -> Any | None:
+    """Return the predecessors int32 (n, n) of a closure D = A* (n, n) in the caller's encoding, on the device of D.
+
+    Max-plus is searched as min-plus of the negatives, float16 and bfloat16 in float32, and integers with half their
+    range for "no path". Return None if these do not hold the distances, if ⊕ does not select, or if an entry of D is
+    not the weight of a path.
+    """
+    if not semiring.selective:
+        return None
+    dtype, xp = D.dtype, array_namespace(D)
+    plan = make_plan(semiring, dtype)
+    if semiring.tropical is not None:
+        D, weights = (_in_min_plus(x, semiring) for x in (D, weights))
+        if D is None or weights is None:
+            return None
+        semiring, dtype = min_plus, D.dtype
+        plan = make_plan(min_plus, plan.dtype, nonnegative=bool((weights >= 0).all()))
+    tolerance = tolerance_for(plan, D) if is_half(dtype) else None
+    if tolerance is not None:
+        D, weights = D.astype(np.float32), weights.astype(np.float32)
+    plan = make_plan(semiring, D.dtype, nonnegative=plan.facts.nonnegative, threads=threads)
+    backend = engine_of(plan, D).backend
+    D, weights = xp.ascontiguousarray(D), xp.ascontiguousarray(weights)
+    try:
+        if tolerance is not None:
+            return _search(backend, plan, D, weights, tolerance)
+        return predecessors(backend, plan, D, weights)
+    except AlgebraError:
+        return None
+
+
+def _in_min_plus(values: Any, semiring: Semiring) -> Any | None:
+    """Return an array of min-plus or max-plus as one of min-plus, in which no sum of two integers overflows.
+
+    Return None for integers that "no path" is not beyond.
+    """
+    xp, dtype = array_namespace(values), values.dtype
+    none = semiring.zero_for(dtype)
+    if dtype.kind == "i":
+        is_none, most = values == none, int(inner_zero(min_plus, dtype))
+        proper = xp.where(is_none, 0, values)
+        if proper.size and max(int(proper.max()), -int(proper.min())) >= most:
+            return None
+        values, none = proper, dtype.type(most)
+        if semiring.tropical == "max":
+            values = -values
+        return xp.where(is_none, none, values)
+    return -values if semiring.tropical == "max" else values
 
 
 def _search_each(backend: Backend, plan: KernelPlan, D: Any, weights: Any) -> Array:

@@ -15,6 +15,7 @@ from semiring.advice import fewer_paths_advice
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring, min_plus
 from semiring.algebra.expressions.tree import float_limits, is_floating
+from semiring.algorithms.predecessors import search_closure
 from semiring.algorithms.stored_paths import follow_edges
 from semiring.arguments import check_flags, require_integer
 from semiring.arrays.bits import BitMatrix
@@ -547,8 +548,8 @@ class Paths(PairQueries):
         Notes
         -----
         With ``sources``, and perhaps ``targets``, the shapes are (..., p, q, L) and (..., p, q). The arrays are of the
-        library of the predecessors, on their device. The cost is that of writing the result. Without predecessors one
-        search for each source runs first.
+        library of the predecessors, on their device. The cost is that of writing the result. Without predecessors a
+        search for those of all pairs runs first, which are kept: 4 n² bytes.
 
         Examples
         --------
@@ -588,7 +589,32 @@ class Paths(PairQueries):
             shape = *self._distances.shape[:-2], sources.size, self.count_of_vertices
             trees = [self[index]._all_trees(sources) for index in np.ndindex(shape[:-2])]
             return xp.stack(trees).reshape(shape) if trees else xp.empty(shape, np.int32)
+        found = None if self._is_stored else self._searched_trees
+        if found is not None:
+            return found if np.array_equal(sources, np.arange(len(found))) else found[xp.asarray(sources)]
         return xp.asarray(np.stack([self._find_tree(int(i)) for i in sources]) if sources.size else np.empty((0, 0)))
+
+    @cached_property
+    def _searched_trees(self) -> Any | None:
+        """The predecessors (n, n) int32 of paths without them, by one search for all pairs, or None if it fails.
+
+        They contain those of the sources that were searched before.
+        """
+        plan, weights = self._plan_and_weights
+        n, D = self.count_of_vertices, self._distances
+        demand_memory(4 * n * n, f"the predecessors of {n:,} vertices", fewer_paths_advice())
+        xp, marks = array_namespace(D), self._mark_unbounded(D)
+        has_marks = marks is not None and bool(marks.any())
+        if has_marks or bool((D.diagonal() != plan.one).any()):
+            D = D.copy()
+            if has_marks:  # walks that improve without end are no paths
+                D[marks] = plan.zero
+            xp.fill_diagonal(D, plan.one)
+        found = search_closure(self.semiring, D, weights, get_threads())
+        if found is not None:
+            for source, tree in self._trees.items():
+                found[source] = xp.asarray(tree)
+        return found
 
     def _follow_edges(self, source: int, target: int) -> list[int] | None:
         """Return the vertices of a path through files; None if the matrix is in memory, or the search fails.
@@ -622,8 +648,13 @@ class Paths(PairQueries):
             row: Array = self.predecessors[source]
             return row
         if source not in self._trees:
-            has_predecessors = self.predecessors is not None
-            self._trees[source] = self._row_on_host(source) if has_predecessors else self._search_tree(source)
+            searched = vars(self).get("_searched_trees")
+            if self.predecessors is not None:
+                self._trees[source] = self._row_on_host(source)
+            elif searched is not None:
+                self._trees[source] = to_host_array(searched[source])
+            else:
+                self._trees[source] = self._search_tree(source)
         return self._trees[source]
 
     @_run_on_own_device
@@ -702,7 +733,8 @@ class Paths(PairQueries):
 
         Notes
         -----
-        The cost is one pass over the n² predecessors. Paths without predecessors first run a search for each source.
+        The cost is one pass over the n² predecessors. Paths without predecessors search those of all pairs first, and
+        keep them: 4 n² bytes.
 
         Examples
         --------

@@ -12,6 +12,7 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+import trees
 from oracles import closure as slow_closure
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import dijkstra
@@ -258,6 +259,52 @@ def test_stored_long_doubles_keep_their_digits(rng, monkeypatch):
     assert abs(D[0, n - 1] - weights.sum()) < 1e-16
 
 
+@pytest.mark.parametrize(
+    ("name", "dtype", "least", "most"),
+    [
+        ("min_plus", "float64", 0, 9),
+        ("min_plus", "float16", 0, 9),
+        ("min_plus", "float64", -1, 9),
+        ("min_plus", "int32", -1, 9),
+        ("max_plus", "int16", -9, 0),
+        ("max_min", "uint8", 0, 9),
+        ("min_plus", "int8", 60, 63),  # beyond half of the range, so each source is searched alone
+    ],
+)
+def test_array_hops_and_total_search_all_sources_at_once(name, dtype, least, most, rng, monkeypatch):
+    n, semiring = 12, sr.as_semiring(name)
+    zero = semiring.zero_for(np.dtype(dtype))
+    A = np.full((n, n), zero, dtype)
+    tails, heads = rng.integers(0, n, (2, 2 * n)) if most < 60 else (np.arange(2), np.arange(1, 3))
+    A[tails, heads] = rng.integers(least, most, tails.size)
+    try:
+        found = sr.best_paths(A, semiring, predecessors=False, check=False)
+    except sr.NegativeCycleError:
+        pytest.skip("a cycle gains")
+    early = found.paths_from(0)
+    if most < 60:
+        monkeypatch.setattr(sr.Paths, "_search_tree", None)
+    numbers, lengths = found.to_array()
+    pred = found._all_trees(np.arange(n))
+    trees.check(name, A, found.matrix, np.asarray(pred))
+    for i, j in np.ndindex(n, n):
+        listed = numbers[i, j, : lengths[i, j]].tolist()
+        assert listed == (found.path(i, j) if lengths[i, j] else [])
+        assert found.hops()[i, j] == lengths[i, j] - 1
+        assert i or listed == early.get(j, [])
+    with monkeypatch.context() as patch:
+        patch.setattr(type(found), "_searched_trees", None)  # kept trees are not searched again
+        assert (found.total(np.ones((n, n), int)).filled(-1) == found.hops()).all()
+
+
+def test_unbounded_walks_have_no_place_in_trees_of_all_sources():
+    A = np.full((5, 5), INF)
+    A[0, 1], A[1, 2], A[2, 1], A[3, 4], A[4, 3] = 1, -2, 1, 2, 2
+    found = sr.shortest_paths(A, predecessors=False, on_cycle="unbounded")
+    assert found.hops().tolist()[3] == [-1, -1, -1, 0, 1]
+    assert found.to_array()[1].tolist()[0] == [1, 0, 0, 0, 0]
+
+
 def test_weights_that_changed_are_noticed(rng):
     A = random_graph(rng, 20, 0.5)
     found = sr.shortest_paths(A, predecessors=False)
@@ -266,6 +313,8 @@ def test_weights_that_changed_are_noticed(rng):
     with pytest.raises(ValueError, match="changed"):
         found.path(2, 3)
     assert found.path(0, 2), "the run from a source is kept"
+    with pytest.raises(ValueError, match="changed"):
+        found.hops()
 
 
 def test_paths_made_by_hand():

@@ -95,11 +95,12 @@ def test_operands_on_a_gpu(cupy, rng):
 def test_arrays_of_jax(rng, monkeypatch):
     monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     jax = pytest.importorskip("jax")
+    BCOO = pytest.importorskip("jax.experimental.sparse").BCOO
     if jax.default_backend() != "gpu":
         pytest.skip("this JAX has no GPU")
     A = random_graph(rng, 60, 150, "ties").astype(np.float32)
     dense = A.toarray()
-    edges = jax.experimental.sparse.BCOO.fromdense(jax.numpy.asarray(dense), nse=A.nnz + 3)
+    edges = BCOO.fromdense(jax.numpy.asarray(dense), nse=A.nnz + 3)
     dense[dense == 0] = np.inf
     expected = sr.centrality.betweenness(A)
     for given in (jax.numpy.asarray(dense), edges):
