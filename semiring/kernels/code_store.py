@@ -20,7 +20,6 @@ folder may exceed the limit by the entries that processes save meanwhile.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import pickle
 import stat
@@ -88,6 +87,8 @@ def _path(fingerprint: str | None, key: str, kind: str) -> Path | None:
     folder = _folder()
     if folder is None or fingerprint is None:
         return None
+    import hashlib  # it loads OpenSSL
+
     name = hashlib.sha256(f"{fingerprint}\n{key}".encode()).hexdigest()
     return folder / f"{name[:40]}.{kind}"
 
@@ -124,6 +125,8 @@ def load(fingerprint: str | None, key: str, rebuild: Callable[[Any], Any], *, ki
 
 def _checksum(path: Path, payload: bytes) -> bytes:
     """Return the checksum of an entry, which is another one if the entry is copied under another name."""
+    import hashlib  # it loads OpenSSL
+
     return hashlib.sha256(path.name.encode() + payload).digest()
 
 

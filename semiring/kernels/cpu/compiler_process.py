@@ -16,7 +16,6 @@ in a program, so that ``sys.executable`` is no Python.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import pickle
 import sys
@@ -382,6 +381,8 @@ def _version() -> str | None:
         for name, value in os.environ.items()
         if name.startswith("NUMBA_") and name not in _NEUTRAL_VARIABLES
     )
+    import hashlib  # it loads OpenSSL
+
     return hashlib.sha256(repr((stamps, sys.version, np.__version__, variables, _processor())).encode()).hexdigest()
 
 

@@ -13,7 +13,6 @@ processor, or not valid on this one is ignored with one line in the log.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sys
@@ -135,6 +134,8 @@ def machine_file() -> Path | None:
 
 def identify_processor(target: Target) -> str:
     """Return the text that identifies a processor: its LLVM name, and a digest of its features."""
+    import hashlib  # it loads OpenSSL
+
     digest = hashlib.sha256(f"{target.triple} {target.features}".encode()).hexdigest()
     return f"{target.cpu or 'unknown'} {digest[:12]}"
 
