@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from semiring.kernels.contract import NO_PREDECESSOR, Array, KernelPlan
-from semiring.kernels.cpu.loops import better, inner, kernel, times
+from semiring.kernels.cpu.loops import as_entries, better, filled, inner, kernel, times
 from semiring.kernels.cpu.scalar_semiring import ScalarSemiring
 from semiring.kernels.cpu.thread_pool import run_on_ranges
 
@@ -37,8 +37,8 @@ _NEW, _SETTLED = -1, -2
 @inner
 def new_workspace(n, zero):
     """Return keys and vertices of the queue, places, the settled vertices in order, values, and predecessors."""
-    order, before = np.empty(n, np.int32), np.empty(n, np.int32)
-    return np.full(n + 4, zero), np.zeros(n + 4, np.int32), np.full(n, _NEW, np.int32), order, np.full(n, zero), before
+    order, before, place = filled(n, np.int32(0)), filled(n, np.int32(0)), filled(n, np.int32(_NEW))
+    return filled(n + 4, zero), filled(n + 4, np.int32(0)), place, order, filled(n, zero), before
 
 
 @inner
@@ -131,7 +131,7 @@ def _search_table(sr, starts, heads, weights, sources, targets, zero, one, out, 
     ``trees`` (p, n) int32 receives the vertex before each settled vertex, -9999 for all other vertices. With shape (0,
     n) it is not requested.
     """
-    n = starts.size - 1
+    n = len(starts) - 1
     work, is_target, target_count = new_workspace(n, zero), np.zeros(n, np.bool_), 0
     _, _, place, order, values, before = work
     for t in targets:
@@ -156,7 +156,7 @@ def _search_near(sr, starts, heads, weights, sources, targets, zero, one, limit)
 
     The targets of a source are in the order in which they are settled, the best first.
     """
-    n = starts.size - 1
+    n = len(starts) - 1
     work, target_count, count = new_workspace(n, zero), 0, 0
     order, values = work[3], work[4]
     for v in range(n):
@@ -181,11 +181,12 @@ def _search_near(sr, starts, heads, weights, sources, targets, zero, one, limit)
 def search_table(plan: KernelPlan, graph: Graph, sources: Array, targets: Array, out: Array, trees: Array) -> None:
     """Compute `PathKernels.search_table` of the contract."""
     starts, heads, weights, is_opposite = graph
-    sr = ScalarSemiring(plan, opposite=is_opposite)
+    sr, (zero, one) = ScalarSemiring(plan, opposite=is_opposite), as_entries(plan.zero, plan.one)
+    rows = as_entries(starts, heads, weights)
 
     def search_part(part: slice) -> None:
         own = trees[part] if trees.shape[0] else trees
-        _search_table(sr, starts, heads, weights, sources[part], targets, plan.zero, plan.one, out[part], own)
+        _search_table(sr, *rows, sources[part], targets, zero, one, out[part], own)
 
     _run_shares(search_part, sources.size, plan.threads, starts.size + heads.size)
 
@@ -196,11 +197,10 @@ def search_near(
     """Compute `PathKernels.search_near` of the contract."""
     starts, heads, weights, is_opposite = graph
     sr, results = ScalarSemiring(plan, opposite=is_opposite), {}
+    rows, bounds = as_entries(starts, heads, weights), as_entries(plan.zero, plan.one, limit)
 
     def search_part(part: slice) -> None:
-        results[part.start] = _search_near(
-            sr, starts, heads, weights, sources[part], targets, plan.zero, plan.one, limit
-        )
+        results[part.start] = _search_near(sr, *rows, sources[part], targets, *bounds)
 
     _run_shares(search_part, sources.size, plan.threads, starts.size + heads.size)
     nothing = np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, plan.dtype)

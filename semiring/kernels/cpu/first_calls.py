@@ -47,6 +47,7 @@ from semiring.kernels.cpu.compiler_process import (
     PATTERNS,
     PREDECESSORS,
     PRODUCT,
+    SEARCHES,
     SPARSE,
     STEPS,
     WITNESS,
@@ -269,7 +270,7 @@ class FirstCalls:
         if not self._serves(group, seconds, *operands):
             yield plan
             return
-        with interpreted():
+        with interpreted(has_lists=group == SEARCHES):
             yield replace(plan, threads=1)
         self._spend(group, time.monotonic() - began - seconds)
 

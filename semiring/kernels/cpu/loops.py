@@ -37,6 +37,23 @@ def times(sr: ScalarSemiring, x: Any, y: Any) -> Any:
     return sr.times(x, y)
 
 
+def filled(count: int, value: Any) -> Any:
+    """Return workspace of a loop, which it reads and writes by single entries: a list if Python may use lists."""
+    return [value] * count if getattr(_thread, "has_lists", False) else np.full(count, value)
+
+
+def as_entries(*values: Any) -> tuple[Any, ...]:
+    """Return arrays of one dimension that a loop only reads, by single entries, and numbers: as lists and as numbers.
+
+    They stay unchanged unless Python may use lists. Entries of float32 stay NumPy's, whose sums round to float32.
+    """
+    if not getattr(_thread, "has_lists", False):
+        return values
+    return tuple(
+        value.tolist() if value.dtype.char != "f" else list(value) if value.ndim else value for value in values
+    )
+
+
 def inner(function: Function) -> Function:
     """Mark a function that only loops call."""
     _parts[function] = None
@@ -80,14 +97,15 @@ def kernel(function: Function) -> Loop:
 
 
 @contextmanager
-def interpreted() -> Iterator[None]:
-    """Let Python run the loops that this thread calls in a block."""
-    outer, _thread.interprets = getattr(_thread, "interprets", False), True
+def interpreted(*, has_lists: bool = False) -> Iterator[None]:
+    """Let Python run the loops that this thread calls in a block; with lists for arrays where they allow that."""
+    outer = getattr(_thread, "interprets", False), getattr(_thread, "has_lists", False)
+    _thread.interprets, _thread.has_lists = True, has_lists
     try:
         with np.errstate(all="ignore"):
             yield
     finally:
-        _thread.interprets = outer
+        _thread.interprets, _thread.has_lists = outer
 
 
 def _bind(function: Function) -> Function:
@@ -106,6 +124,8 @@ def _compiled(value: Any) -> Any:
 
     if value is better or value is times:
         return getattr(scalars, value.__name__)
+    if value is filled:
+        return np.full
     if isinstance(value, Loop):
         return value.compiled
     if isinstance(value, FunctionType) and value in _parts:
