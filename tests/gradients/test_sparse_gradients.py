@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import contextmanager
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -32,12 +35,12 @@ FORMS = [
 
 
 class Torch:
-    def __init__(self) -> None:
+    def __init__(self, device: str = "cpu") -> None:
         import torch
 
         import semiring.torch as differentiable
 
-        self.torch, self.functions, self.array = torch, differentiable, torch.tensor
+        self.torch, self.functions, self.array = torch, differentiable, partial(torch.tensor, device=device)
 
     def sparse(self, values, rows, columns, shape, layout="coo"):
         torch, own = self.torch, {"device": values.device}
@@ -61,7 +64,7 @@ class Torch:
         leaves = [self.array(array).requires_grad_() for array in arrays]
         value = function(*leaves)
         g = self.array(np.random.default_rng(0).normal(size=tuple(value.shape))).to(value.dtype)
-        return value.detach().numpy(), [x.numpy() for x in self.torch.autograd.grad(value, leaves, g)]
+        return value.detach().cpu().numpy(), [x.cpu().numpy() for x in self.torch.autograd.grad(value, leaves, g)]
 
 
 class Jax:
@@ -85,15 +88,33 @@ class Jax:
         return np.asarray(value), [np.asarray(gradient) for gradient in gradients]
 
 
-@pytest.fixture(params=["torch", "jax"])
-def library(request):
-    imported = pytest.importorskip(request.param)
-    if request.param == "torch":
-        yield Torch()
-        return
-    imported.config.update("jax_disable_most_optimizations", True)
-    with imported.enable_x64(True):
+ON_GPU = pytest.mark.gpu
+DEVICES = ["cpu", pytest.param("cuda", marks=ON_GPU)]
+
+
+@contextmanager
+def use_jax(device):
+    """Yield JAX's library, with arrays of float64 on a device."""
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # processes share a GPU
+    jax = pytest.importorskip("jax")
+    jax.config.update("jax_disable_most_optimizations", True)
+    try:
+        place = jax.devices(device)[0]
+    except RuntimeError:
+        pytest.skip("JAX has no GPU")
+    with jax.enable_x64(True), jax.default_device(place):
         yield Jax()
+
+
+@pytest.fixture(params=["torch", "jax", pytest.param("torch cuda", marks=ON_GPU)])
+def library(request):
+    name, _, device = request.param.partition(" ")
+    pytest.importorskip(name)
+    if name == "torch":
+        yield Torch(device or "cpu")
+        return
+    with use_jax(device or "cpu") as found:
+        yield found
 
 
 def zero_of(semiring):
@@ -117,6 +138,46 @@ def draw_places(rng, shape):
     return np.nonzero(is_stored)
 
 
+#: ⊕ and ⊗ of each semiring, of NumPy.
+OPERATIONS = {
+    "min_plus": (np.minimum, np.add),
+    "max_plus": (np.maximum, np.add),
+    "max_min": (np.maximum, np.minimum),
+    "min_max": (np.minimum, np.maximum),
+    "max_times": (np.maximum, np.multiply),
+    "min_times": (np.minimum, np.multiply),
+    "plus_times": (np.add, np.multiply),
+    "log_plus": (np.logaddexp, np.add),
+    "lukasiewicz": (np.maximum, lambda x, y: np.maximum(x + y - 1, 0)),
+    GADGET: (np.maximum, lambda x, y: x * y * y),
+}
+
+
+def differentiate_by_differences(semiring, A, B, weights):
+    """Return A ⊗ B by its definition, and the derivatives of its weighted sum by A and B by central differences.
+
+    Of tied terms the one with the smallest k is made the best one: entries become worse by 10⁻⁷ times k + 1. Results
+    that are the zero have no weight, except in plus_times.
+    """
+    add, times = OPERATIONS[semiring]
+
+    def multiply(X, Y):
+        return add.reduce(times(X[..., :, :, None], Y[..., None, :, :]), axis=-2)
+
+    C, (m, k), n = multiply(A, B), A.shape, B.shape[1]
+    is_smooth = semiring in ("plus_times", "log_plus")
+    step, worse = (1e-5, 0.0) if is_smooth else (1e-9, 1e-7 if add is np.minimum else -1e-7)
+    is_weighted = (zero_of(semiring) != C) | (semiring == "plus_times")
+    factors = worse * np.arange(1.0, k + 1)
+    X, Y = A + factors, B + 0.99 * factors[:, None]  # so that of min(x, y) with x = y the first one is worse
+    moves = [step * np.eye(size).reshape(size, *shape) for size, shape in ((m * k, (m, k)), (k * n, (k, n)))]
+    slopes = []
+    for dX, dY in ((moves[0], 0.0), (0.0, moves[1])):
+        more, less = (np.where(is_weighted, multiply(X + s * dX, Y + s * dY), 0.0) for s in (1, -1))
+        slopes.append((weights * (more - less)).sum((-2, -1)) / (2 * step))
+    return C, slopes[0].reshape(m, k), slopes[1].reshape(k, n)
+
+
 @pytest.mark.parametrize("has_ties", [False, True])
 @pytest.mark.parametrize(
     ("library", "semiring", "form"),
@@ -127,7 +188,12 @@ def draw_places(rng, shape):
             for library, semirings in (("torch", [*NAMES, GADGET]), ("jax", FEW))
             for semiring, form in product(semirings, FORMS)
         ],
-    ),
+    )
+    + [
+        pytest.param(f"{library} cuda", semiring, form, marks=ON_GPU)
+        for library, semirings in (("torch", [*NAMES, GADGET]), ("jax", FEW))
+        for semiring, form in product(semirings, FORMS)
+    ],
     indirect=["library"],
     ids=str,
 )
@@ -175,6 +241,15 @@ def test_sparse_operands_and_masks_have_the_products_and_gradients_of_dense_matr
     np.testing.assert_allclose(C, D, rtol=1e-12, atol=1e-12)
     for slope, other in zip(slopes, expected_slopes, strict=True):
         np.testing.assert_allclose(slope, other, rtol=1e-11, atol=1e-11)
+    weights = np.random.default_rng(0).normal(size=C.shape)  # as `pull_back`
+    if has_mask:
+        weights, at_mask = np.zeros((m, n)), weights
+        weights[mask] = at_mask
+    whole = [np.asarray(dense(library.array(x), side).tolist()) for side, x in enumerate(arrays)]
+    D, *differences = differentiate_by_differences(semiring, *whole, weights)
+    np.testing.assert_allclose(C, D[mask] if has_mask else D, rtol=1e-12, atol=1e-12)
+    for slope, other, ends in zip(slopes, differences, places, strict=True):
+        np.testing.assert_allclose(slope, other[ends], rtol=1e-4, atol=1e-4)
     if has_ties and semiring != "plus_times":
         assert (zero == D).any()
 
@@ -184,36 +259,39 @@ def draw_repeated(rng):
     return np.stack([rng.integers(0, 4, 18), rng.integers(0, 5, 18)]), (18,), (2, 5, 3)
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("by_column", [False, True])
 @pytest.mark.parametrize("semiring", full(lambda semiring: semiring in FEW, NAMES))
-def test_repeated_entries_and_values_by_column_by_finite_differences(semiring, by_column, rng):
+def test_repeated_entries_and_values_by_column_by_finite_differences(semiring, by_column, device, rng):
     torch = pytest.importorskip("torch")
     from semiring.torch import spmm
 
     places, shape, whole = draw_repeated(rng)
-    places = torch.tensor(places)
-    values, B = (torch.tensor(draw(rng, semiring, x)) for x in ((18, 3) if by_column else shape, whole))
+    array = Torch(device).array
+    places = array(places)
+    values, B = (array(draw(rng, semiring, x)) for x in ((18, 3) if by_column else shape, whole))
 
     def multiply(values, B):
         return spmm(places, values, (4, 5), B, semiring)[:, places[0].unique()]
 
     leaves = values.requires_grad_(), B.requires_grad_()
-    assert torch.autograd.gradcheck(multiply, leaves)
-    assert torch.autograd.gradgradcheck(multiply, leaves)
+    rounding = 0.0 if device == "cpu" else 1e-12  # the order of additions varies on a GPU
+    assert torch.autograd.gradcheck(multiply, leaves, nondet_tol=rounding)
+    assert torch.autograd.gradgradcheck(multiply, leaves, nondet_tol=rounding)
     if by_column:
         columns = [spmm(places, values[:, j], (4, 5), B[..., j : j + 1], semiring) for j in range(3)]
         torch.testing.assert_close(spmm(places, values, (4, 5), B, semiring), torch.cat(columns, -1))
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("by_column", [False, True])
 @pytest.mark.parametrize("semiring", ["min_plus", "log_plus", "plus_times"])
-def test_arrays_of_jax_with_repeated_and_padded_entries_have_the_gradients_of_tensors(semiring, by_column, rng):
+def test_arrays_of_jax_with_repeated_and_padded_entries_have_the_gradients_of_tensors(semiring, by_column, device, rng):
     jax, torch = pytest.importorskip("jax"), pytest.importorskip("torch")
     import semiring.jax as differentiable
     from semiring.torch import spmm
 
-    with jax.enable_x64(True):
-        library = Jax()
+    with use_jax(device) as library:
         places, shape, whole = draw_repeated(rng)
         values, B = (draw(rng, semiring, x) for x in ((18, 3) if by_column else shape, whole))
         padded = np.concatenate([values, np.full_like(values[:2], np.nan)]), np.append(places, [[4, 4], [5, 5]], axis=1)
@@ -229,6 +307,16 @@ def test_arrays_of_jax_with_repeated_and_padded_entries_have_the_gradients_of_te
         for found, other in ((C, D), (by_values[:-2], expected[0]), (by_matrix, expected[1])):
             np.testing.assert_allclose(found, other, rtol=1e-12, atol=1e-12)
         assert not by_values[-2:].any()
+
+        def loss(values, B):
+            C = multiply(values, B)
+            return jax.numpy.where(jax.numpy.isfinite(C), jax.numpy.sin(C), 0).sum()
+
+        slope, others = jax.grad(loss, (0, 1)), [(padded[0] * s, B * s) for s in (1.0, 0.5)]
+        stacks = [np.stack(pair) for pair in zip(*others, strict=True)]
+        for found, each in zip(zip(*jax.jit(jax.vmap(slope))(*stacks), strict=True), others, strict=True):
+            for x, y in zip(found, slope(*map(jax.numpy.asarray, each)), strict=True):
+                np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-12)
         if by_column:
             return
         # A repeated position of a mask is stored once, and under vmap each mask has its own product.
@@ -307,15 +395,17 @@ def test_tensors_on_a_gpu_have_the_products_and_gradients_of_the_host(semiring, 
             np.testing.assert_allclose(found, other, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("by_column", [False, True])
 @pytest.mark.parametrize("semiring", ["max_times", "log_plus", "plus_times"])
-def test_the_compiler_and_the_transforms_of_torch_func(semiring, by_column, rng):
+def test_the_compiler_and_the_transforms_of_torch_func(semiring, by_column, device, rng):
     torch = pytest.importorskip("torch")
     from semiring.torch import matmul, spmm
 
     places, shape, whole = draw_repeated(rng)
-    values, B = (torch.tensor(draw(rng, semiring, (3, *x))) for x in ((18, 3) if by_column else shape, whole))
-    places = torch.tensor(places)
+    array = Torch(device).array
+    values, B = (array(draw(rng, semiring, (3, *x))) for x in ((18, 3) if by_column else shape, whole))
+    places = array(places)
 
     def loss(values, B):
         C = spmm(places, values, (4, 5), B, semiring)
@@ -383,7 +473,7 @@ def test_what_is_refused(library):
             for *call, kind, text in refused
         ]
     else:
-        wrong = library.torch.tensor([[0], [2]])
+        wrong = array([[0], [2]])
         refused.append(
             (
                 (library.torch.sparse_coo_tensor(wrong, array(np.ones(1)), (2, 2), check_invariants=False), B),
