@@ -25,7 +25,7 @@ import semiring as sr
 from benchmarks.common import Table, comparing, format_number, ours, run, theirs
 from benchmarks.packages import require
 
-__all__ = ["main"]
+__all__ = ["FB15K", "main", "plain_layer"]
 
 _SEMIRINGS = ("min_plus", "max_min", "max_times", "log_plus")
 
@@ -66,10 +66,12 @@ def _plain_closure(name: str) -> Callable[..., Any]:
     return close
 
 
-_FB15K = 14_541, 544_230, 64  # vertices, edges and features
+#: The vertices, edges and features of a layer of the size of FB15k-237.
+FB15K = 14_541, 544_230, 64
 
 
-def _plain_layer(name: str, edges: Any, size: tuple[int, int]) -> Callable[..., Any]:
+def plain_layer(name: str, edges: Any, size: tuple[int, int]) -> Callable[..., Any]:
+    """Return a layer of a graph network in plain PyTorch: of values of the edges and features (vertices, features)."""
     import torch
 
     mul, heads = _operations(name)[0], edges[0][:, None].expand(-1, size[1])
@@ -101,7 +103,7 @@ def _layer(
     edges = edges[:, torch.argsort(edges[0] * n + edges[1])].to(device)
     shapes = (count, features) if operation == "relations" else (count,), (n, features)
     operands = [torch.rand(shape, generator=generator).to(device) for shape in shapes]
-    plain = _plain_layer(name, edges, (n, features))
+    plain = plain_layer(name, edges, (n, features))
     return operands, lambda v, x: differentiable.spmm(edges, v, (n, n), x, name), plain
 
 
@@ -187,7 +189,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--n", type=int, default=512)
-        parser.add_argument("--layer", type=int, nargs=3, default=_FB15K, metavar=("VERTICES", "EDGES", "FEATURES"))
+        parser.add_argument("--layer", type=int, nargs=3, default=FB15K, metavar=("VERTICES", "EDGES", "FEATURES"))
         parser.add_argument("--device", default="cpu")
         parser.add_argument("--threads", type=int, default=1)
 

@@ -1,10 +1,13 @@
 """Measure sparse products on a GPU beside cuSPARSE (by CuPy and PyTorch) and PyTorch's scatter_reduce.
 
-python -m benchmarks.gpu.sparse_products [products] [dense] [triangles]
+python -m benchmarks.gpu.sparse_products [products] [dense] [triangles] [layers]
 
 cuSPARSE computes plus_times, without a mask; its results are not sorted. Times are those of whole calls by the clock,
 with the validation of all indices and entries; the column "unchecked" is a call with check=False, and "kernel" the
 kernel alone. No matrix has an entry twice.
+
+The layers are those of a graph network of the size of FB15k-237, with a value for each edge: 16 matrices of 64 features
+each, or one matrix of 1,024 features. PyTorch gathers all messages and reduces them by scatter_reduce.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from typing import Any
 import numpy as np
 
 import semiring as sr
+from benchmarks.autodiff import FB15K, plain_layer
 from benchmarks.common import Table, by_device, by_synchronized_clock, format_number, ours, run, theirs
 from benchmarks.sparse_products import random_sparse
 from semiring.kernels import device_backend
@@ -161,6 +165,50 @@ def triangles(options: argparse.Namespace) -> Table:
     return Table("L ⊗ L with the mask L, float32, on a GPU", columns, rows)
 
 
+def layers(options: argparse.Namespace) -> Table:
+    """Measure layers of a graph network, forward and backward, beside scatter_reduce."""
+    import torch
+
+    from semiring.torch import spmm
+
+    (n, count, features), batch = options.layer, options.batch
+    generator = torch.Generator("cuda").manual_seed(0)
+    edges = torch.randint(n, (2, count), generator=generator, device="cuda")
+    edges[0, :n] = torch.arange(n, device="cuda")  # every vertex has an edge
+    edges = edges[:, torch.argsort(edges[0] * n + edges[1])]
+    values, X = (torch.rand(shape, generator=generator, device="cuda") for shape in ((count,), (batch, n, features)))
+    rows = []
+    for name, is_stack in (("min_plus", True), ("min_plus", False), ("log_plus", True)):
+        wide = X.movedim(0, 1).reshape(n, -1)
+        x = X if is_stack else wide
+        calls: dict[str, tuple[Any, Any]] = {
+            "layer": (lambda v, x, name=name: spmm(edges, v, (n, n), x, name), x),
+            "scatter_reduce": (plain_layer(name, edges, (n, batch * features)), wide),
+        }
+        times, label = [], f"{name}, {batch} × {features}" if is_stack else f"{name}, 1 × {batch * features}"
+        for which, (call, x) in calls.items():
+            measure: Any = ours if which == "layer" else lambda said, *given, **how: theirs(*given, **how)
+            leaves = values.clone().requires_grad_(), x.clone().requires_grad_()
+            result = call(*leaves)
+            g = torch.ones_like(result)
+            passes = {
+                "forward": lambda call=call, x=x: call(values, x),
+                "with saved tensors": lambda call=call, leaves=leaves: call(*leaves),
+                "backward": lambda r=result, leaves=leaves, g=g: torch.autograd.grad(r, leaves, g, retain_graph=True),
+            }
+            for part, run_pass in passes.items():
+                times.append(measure(f"{label}, {part}", run_pass, clock=by_synchronized_clock, repeats=7, seconds=1.0))
+            del result, g, passes
+        ratios = [f"{other / own:.1f}" for own, other in zip(times[:3], times[3:], strict=True)]
+        cells = [cell for part in zip(times[:3], times[3:], ratios, strict=True) for cell in part]
+        rows.append([label, *(x if isinstance(x, str) else _milliseconds(x) for x in cells)])
+    columns = ["layer"]
+    for part in ("forward", "forward for a gradient", "backward"):
+        columns += [f"{part}, ms", f"{part}, scatter_reduce, ms", f"{part}, ratio"]
+    title = f"A layer of a graph network, {n:,} vertices, {count:,} edges, batch × features, float32, on a GPU"
+    return Table(title, columns, rows)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print the tables."""
 
@@ -168,8 +216,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         vertices = "vertices of the matrices of 8 and of 32 entries a row"
         parser.add_argument("--vertices", type=int, nargs=2, default=(1_000_000, 20_000), help=vertices)
         parser.add_argument("--scale", type=int, default=20, help="log₂ of the vertices of the R-MAT graph")
+        parser.add_argument("--layer", type=int, nargs=3, default=FB15K, metavar=("VERTICES", "EDGES", "FEATURES"))
+        parser.add_argument("--batch", type=int, default=16, help="matrices of features of a layer")
 
-    tables = {"products": products, "dense": dense, "triangles": triangles}
+    tables = {"products": products, "dense": dense, "triangles": triangles, "layers": layers}
     return run("benchmarks.gpu.sparse_products", str(__doc__), tables, arguments, configure, ["cupy", "torch"])
 
 

@@ -29,6 +29,7 @@ SMALL = {
     "benchmarks.gpu.regression": "--sizes 256 --small 64 --stack 10 32",
     "benchmarks.gpu.several": "--n 512 --bits 1024 --paths 512 --stack 8 40 --rows 4",
     "benchmarks.gpu.stacks": "--stack 5 6 --searched 3 40",
+    "benchmarks.gpu.sparse_products": "--vertices 2000 100 --scale 6 --layer 30 90 4 --batch 2",
     "benchmarks.gpu.staged": "--sizes 129",
     "benchmarks.gpu.structure": "--vertices 512 --complete 256",
 }
@@ -43,6 +44,7 @@ NEEDS = {
     ("benchmarks.gpu.gemm", "custom_peers"): "torch",
     ("benchmarks.gpu.gemm", "log_peers"): "torch",
     ("benchmarks.gpu.several", "closures"): "pynvml",
+    **{("benchmarks.gpu.sparse_products", name): "torch" for name in ("products", "dense", "triangles", "layers")},
 }
 
 #: The tables that need more than one GPU.
