@@ -188,7 +188,8 @@ def _read_entries(x: Any, name: str) -> tuple[Array, Any]:
         return x, None
     if x.n_batch or x.n_sparse != 2 or x.n_dense > (name == "A"):
         raise ShapeError(f"{name} is a BCOO array of the shape {x.shape}: only matrices without batch are accepted")
-    return x.data, x.indices.T
+    places = x.indices.T
+    return x.data, places if places.dtype in (jnp.int32, jnp.int64) else places.astype(int)  # others may be too narrow
 
 
 def _make_messages(
@@ -198,8 +199,9 @@ def _make_messages(
     (rows, columns), one = places, jnp.asarray(semiring.one_for(values.dtype), values.dtype)
     is_entry = (rows < shape[0]) & (columns < shape[1])
     terms = jnp.where(is_entry[:, None], values, one).reshape((1,) * (B.ndim - 2) + values.shape)
-    messages = _multiply(terms, jnp.take(B, jnp.minimum(columns, shape[1] - 1), axis=-2), semiring, check)
+    messages = _multiply(terms, jnp.take(B, jnp.clip(columns, 0, shape[1] - 1), axis=-2), semiring, check)
     rows = jnp.where(is_entry, rows, shape[0])
+    rows = jnp.where(columns < 0, -1, rows)  # which `entry_product` refuses
     return (jnp.full(rows.shape, one), jnp.stack([rows, jnp.arange(rows.size, dtype=rows.dtype)])), messages
 
 

@@ -18,6 +18,7 @@ __all__ = [
     "as_tensor",
     "bfloat16_array",
     "compressed_tensor",
+    "coordinate_tensor",
     "gradients_error",
     "is_bfloat16_tensor",
     "is_cupy_matrix",
@@ -102,13 +103,13 @@ def sparse_like(starts: Any, columns: Any, values: Any, shape: tuple[int, int], 
     rows = np.repeat(np.arange(shape[0]), np.diff(starts))
     if type(like).__name__ == "BCOO":
         jnp, kind = import_module("jax.numpy"), type(like)
-        indices = jnp.asarray(np.stack([rows, columns], axis=1).astype(np.int32))
+        index = np.int32 if max(shape) <= np.iinfo(np.int32).max else np.int64
+        indices = jnp.asarray(np.stack([rows, columns], axis=1).astype(index))
         return kind((jnp.asarray(values), indices), shape=shape, indices_sorted=True, unique_indices=True)
     torch: Any = sys.modules["torch"]
     entries = as_tensor(values)
     if like.layout == torch.sparse_coo:
-        places = torch.from_numpy(np.stack([rows, columns.astype(np.int64)]))
-        return torch.sparse_coo_tensor(places, entries, size=shape, check_invariants=False, is_coalesced=True)
+        return coordinate_tensor(torch.from_numpy(np.stack([rows, columns.astype(np.int64)])), entries, shape)
     by_rows = like.layout == torch.sparse_csr
     index = np.int64 if (like.crow_indices() if by_rows else like.ccol_indices()).dtype == torch.int64 else np.int32
     if values.size > np.iinfo(np.int32).max:
@@ -128,6 +129,13 @@ def compressed_tensor(by_rows: bool, starts: Any, indices: Any, values: Any, sha
     make = torch.sparse_csr_tensor if by_rows else torch.sparse_csc_tensor
     with warnings.catch_warnings(action="ignore", category=UserWarning):
         return make(starts, indices, values, size=shape, check_invariants=False)
+
+
+def coordinate_tensor(places: Any, values: Any, shape: tuple[int, int]) -> Any:
+    """Return valid arrays of PyTorch, ascending places (2, nnz), as a tensor in COO layout, without that warning."""
+    torch: Any = sys.modules["torch"]
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
+        return torch.sparse_coo_tensor(places, values, size=shape, check_invariants=False, is_coalesced=True)
 
 
 def as_tensor(array: Any) -> Any:

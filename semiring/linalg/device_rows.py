@@ -15,12 +15,13 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.arrays.compressed import Rows, as_rows, as_sparse, mask_rows
-from semiring.arrays.device import as_cupy, load_cupy, to_host
+from semiring.arrays.device import alignment_error, as_cupy, load_cupy, to_host
 from semiring.arrays.encoding import Scan, convert
 from semiring.arrays.operands import as_host_operand, common_dtype, operands
 from semiring.arrays.sparse import check_sparse, is_sparse, warn_of_duplicates
 from semiring.arrays.tensors import (
     compressed_tensor,
+    coordinate_tensor,
     gradients_error,
     is_bfloat16_tensor,
     is_cupy_matrix,
@@ -66,6 +67,8 @@ def read_device_operands(
     for name, x in arguments.items():
         if is_device_array(stored_values(x) if _is_sparse_on_device(x) else x):
             readable[name] = _read_arrays(x, name) if _is_sparse_on_device(x) else as_cupy(x, name)
+            if not isinstance(readable[name], _Stored):
+                _demand_alignment(name, readable[name])
         else:
             if device is None and (is_sparse(x) or is_sparse_tensor(x) or shape_of(x)):
                 raise _mixed_memory_error(name, arguments)
@@ -193,7 +196,8 @@ def _read_arrays(x: Any, name: str) -> _Stored:
     if is_cupy_matrix(x):
         x = x if x.format == layout else x.tocsr()
         major, minor = (x.row, x.col) if layout == "coo" else (x.indptr, x.indices)
-        return _Stored(layout, major, minor, x.data, x.shape)
+        _demand_alignment(name, x.data, major, minor)
+        return _Stored(layout, _as_indices(major), _as_indices(minor), x.data, x.shape)
     values = stored_values(x)
     if type(x).__name__ == "BCOO":
         if is_traced(values) or is_traced(x.indices):
@@ -201,6 +205,8 @@ def _read_arrays(x: Any, name: str) -> _Stored:
         if len(x.shape) != 2 or x.n_batch or x.n_dense:
             raise ShapeError(f"{name} is a BCOO array of the shape {x.shape}: only matrices without batch are accepted")
         entries, places = as_cupy(values, name), as_cupy(x.indices, name)
+        _demand_alignment(name, entries, places)
+        places = _as_indices(places)
         is_inside = (places < load_cupy().asarray(x.shape)).all(axis=1)  # JAX fills arrays with positions outside
         if not is_inside.all():
             entries, places = entries[is_inside], places[is_inside]
@@ -221,6 +227,18 @@ def _read_arrays(x: Any, name: str) -> _Stored:
     return _Stored(layout, major, minor, values, tuple(x.shape))
 
 
+def _as_indices(array: Any) -> Any:
+    """Return an index array in int32 or int64, which kernels read, or an array of no integers as it is."""
+    return array if array.dtype in (np.int32, np.int64) or array.dtype.kind not in "iu" else array.astype(np.int64)
+
+
+def _demand_alignment(name: str, *arrays: Any) -> None:
+    """Raise `DeviceError` for an array at an address that the size of its elements does not divide."""
+    for array in arrays:
+        if array.size and array.data.ptr % array.itemsize:
+            raise alignment_error(name, array.dtype)
+
+
 def _scan_indices(matrices: dict[str, _Stored]) -> Any:
     """Enqueue the validation of index arrays, and return the words of `index_arrays.scan_indices` for each matrix.
 
@@ -236,6 +254,8 @@ def _scan_indices(matrices: dict[str, _Stored]) -> Any:
         if x.layout == "coo":
             lengths = count, count
         if (x.major.size, x.minor.size) != lengths or x.major.ndim != 1 or x.minor.ndim != 1:
+            _raise_for_indices(x, name)
+        if x.major.dtype.kind not in "iu" or x.minor.dtype.kind not in "iu":
             _raise_for_indices(x, name)
         if x.layout == "coo":
             for indices, size in zip((x.major, x.minor), x.shape, strict=True):
@@ -325,14 +345,12 @@ def _as_tensor(layout: str, major: Any, minor: Any, values: Any, shape: tuple[in
     cupy = load_cupy()
     if type(like).__name__ == "BCOO":
         read, kind = import_module("jax.numpy").from_dlpack, type(like)
-        places = cupy.stack([major, minor], axis=1).astype(np.int32)
+        places = cupy.stack([major, minor], axis=1).astype(_index_dtype(max(shape)))
         return kind((read(values), read(places)), shape=shape, indices_sorted=True, unique_indices=True)
     torch: Any = sys.modules["torch"]
     if layout == "coo":
         places = torch.from_dlpack(cupy.stack([major, minor.astype(np.int64)]))
-        return torch.sparse_coo_tensor(
-            places, torch.from_dlpack(values), size=shape, check_invariants=False, is_coalesced=True
-        )
+        return coordinate_tensor(places, torch.from_dlpack(values), shape)
     starts = like.crow_indices() if layout == "csr" else like.ccol_indices()
     wide = starts.dtype == torch.int64 or values.size > _MAX_INT32
     arrays = (x.astype(np.int64 if wide else np.int32, copy=False) for x in (major, minor))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from semiring.algebra import Semiring
+from semiring.arrays.tensors import compressed_tensor, coordinate_tensor
 from semiring.autodiff.rules import Rule, key_of, refuse_explain, rule_of, semiring_of
 from semiring.errors import DeviceError, DTypeError, MissingExtraError, ShapeError, inner_size_error
 from semiring.linalg import matmul as matmul_without_gradient
@@ -196,16 +197,32 @@ def spmm(
         values, B = values.float(), B.float()
     key, (m, k) = _semiring_key(semiring), size
     if values.dim() == 2:  # messages, which are added by a matrix of ones
-        messages = B.index_select(-2, indices[1])
+        if not k and values.shape[0]:
+            raise _index_error(size)
+        # An index outside the size is no address, and its row becomes one that `entry_product` refuses.
+        rows, columns = indices.long()
+        is_inside = (columns >= 0) & (columns < k)
+        messages = B.index_select(-2, columns.clamp(0, max(0, k - 1)))
         values = values.reshape((1,) * (B.dim() - 2) + tuple(values.shape))
         B = operators.multiply(values, messages, key, check)
-        indices = torch.stack([indices[0], torch.arange(B.shape[-2], dtype=indices.dtype, device=indices.device)])
+        indices = torch.stack([torch.where(is_inside, rows, -1), torch.arange(B.shape[-2], device=indices.device)])
         one = _zero_and_one(key, _dtype_name(B))[1]
         values, k, check = torch.full(values.shape[-2:-1], one, dtype=B.dtype, device=B.device), B.shape[-2], False
     lead = (1,) * (B.dim() - 2)
     places = indices.reshape(*lead, *indices.shape)
-    return _multiply_entries(values.reshape(*lead, -1), B, (places, None, None), (m, k, B.shape[-1]), key, check).to(
-        dtype
+    arguments = values.reshape(*lead, -1), B, (places, None, None), (m, k, B.shape[-1]), key, check
+    if torch.compiler.is_compiling():
+        return _multiply_entries(*arguments).to(dtype)
+    try:
+        return _multiply_entries(*arguments).to(dtype)
+    except ShapeError:  # which may name the size of the matrix of ones
+        raise _index_error(size) from None
+
+
+def _index_error(size: tuple[int, int]) -> ShapeError:
+    """Return the error for an index outside the size of a sparse matrix that is given by its entries."""
+    return ShapeError(
+        f"an index of A is outside its shape {tuple(size)}: rows are below {size[0]}, columns below {size[1]}"
     )
 
 
@@ -283,8 +300,10 @@ def _read_entries(x: Tensor, name: str, key: str) -> tuple[Tensor, Tensor | None
     if x.layout != torch.sparse_coo:
         by_rows = x.layout == torch.sparse_csr
         starts, minor = (x.crow_indices(), x.col_indices()) if by_rows else (x.ccol_indices(), x.row_indices())
-        numbers = torch.arange(starts.shape[0] - 1, dtype=minor.dtype, device=x.device)
-        major = torch.repeat_interleave(numbers, starts.diff(), output_size=minor.shape[0])
+        # The starts may be invalid. Then every row becomes one that `entry_product` refuses.
+        is_valid = (starts[0] == 0) & (starts[-1] == minor.shape[0]) & (starts.diff() >= 0).all()
+        numbers = torch.arange(minor.shape[0], dtype=starts.dtype, device=x.device)
+        major = torch.where(is_valid, torch.searchsorted(starts, numbers, right=True) - 1, -1).to(minor.dtype)
         return x.values(), torch.stack([major, minor] if by_rows else [minor, major])
     if not _records_gradients(x):
         return x._values(), x._indices()
@@ -325,16 +344,14 @@ def _read_mask(mask: Tensor, shape: tuple[int, int], device: Any) -> Tensor:
 
 def _as_sparse(values: Tensor, places: Tensor, shape: tuple[int, int], layout: Any) -> Tensor:
     """Return values at ascending places as a sparse tensor of a layout, differentiable by the values."""
-    options: dict[str, Any] = {"size": shape, "check_invariants": False}
     if layout == torch.sparse_coo:
-        return torch.sparse_coo_tensor(places, values, is_coalesced=True, **options)
+        return coordinate_tensor(places, values, shape)
     (major, minor), length = places, shape[0]
     if layout == torch.sparse_csc:
         order = torch.argsort(minor, stable=True)
         major, minor, values, length = minor[order], major[order], values[order], shape[1]
     starts = torch.searchsorted(major.contiguous(), torch.arange(length + 1, device=major.device))
-    make = torch.sparse_csr_tensor if layout == torch.sparse_csr else torch.sparse_csc_tensor
-    return make(starts, minor, values, **options)
+    return compressed_tensor(layout == torch.sparse_csr, starts, minor, values, shape)
 
 
 @refuse_explain

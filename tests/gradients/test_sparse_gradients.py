@@ -474,6 +474,9 @@ def test_what_is_refused(library):
         ]
     else:
         wrong = array([[0], [2]])
+        starts, one = array([0, 2, 1]), array(np.ones(1))
+        falling = library.torch.sparse_csr_tensor(starts, wrong[0], one, (2, 2), check_invariants=False)
+        refused.append(((falling, B), {}, ShapeError, "an index of A is"))
         refused.append(
             (
                 (library.torch.sparse_coo_tensor(wrong, array(np.ones(1)), (2, 2), check_invariants=False), B),
@@ -485,3 +488,31 @@ def test_what_is_refused(library):
     for arguments, options, error, message in refused:
         with pytest.raises(error, match=message):
             functions.matmul(*arguments, **options)
+    by_column = array(np.ones((2, 2)))
+    for places in (([0, 1], [0, -1]), ([0, -1], [0, 1]), ([0, 1], [0, 7]), ([0, 5], [0, 1])):
+        if not isinstance(library, Jax):
+            with pytest.raises(ShapeError, match=r"an index of A is outside its shape \(2, 2\)"):
+                functions.spmm(array(places), by_column, (2, 2), B)
+        elif np.min(places) < 0:
+            with pytest.raises(Exception, match="an index of A is negative"):
+                functions.matmul(library.sparse(by_column, *map(np.array, places), (2, 2, 2)), B)
+
+
+@pytest.mark.parametrize("by_column", [False, True])
+@pytest.mark.parametrize("dtype", ["uint8", "int16"])
+def test_indices_of_narrow_dtypes(library, dtype, by_column, rng):
+    """The shape and the number of entries exceed the dtype of the indices."""
+    rows, columns = rng.integers(0, 120, (2, 40_000 if dtype == "int16" else 300)).astype(dtype)
+    values = rng.random((rows.size, 2) if by_column else rows.size)
+    B, shape, found = rng.random((400, 2)), (300, 400), []
+    for kind in (dtype, "int64"):
+        places = [x.astype(kind) for x in (rows, columns)]
+        if isinstance(library, Jax):
+            A = library.sparse(library.array(values), *places, (*shape, *values.shape[1:]))
+            found.append(np.asarray(library.functions.matmul(A, B)))
+        else:
+            indices = library.array(np.stack(places))
+            C = library.functions.spmm(indices, library.array(values), shape, library.array(B))
+            found.append(C.cpu().numpy())
+    np.testing.assert_array_equal(*found)
+    assert np.isfinite(found[0]).all(1).sum() == len(np.unique(rows))
