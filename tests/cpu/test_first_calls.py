@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import sys
 
@@ -479,3 +480,29 @@ print(lines)
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators have no trim threshold")
+def test_compiled_kernels_leave_the_freed_memory_of_the_caller(tmp_path):
+    """A NumPy loop faults no pages in at each step, although memory is kept that was allocated beside an array."""
+    program = """
+import resource
+import numpy as np
+import semiring as sr
+A = np.random.default_rng(0).random((500, 500))
+def faults():
+    D, before = A.copy(), resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for k in range(100):
+        D = np.minimum(D, np.maximum(D[:, k : k + 1], D[k]))
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+faults()
+sr.matmul(A, A, "min_plus")
+result = np.empty_like(A)
+kept = np.empty(1 << 15)
+del result
+print(faults())
+"""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_"))}
+    environment["SEMIRING_NUMPY_SECONDS"] = "0"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment)
+    assert int(done.stdout) < 100 * 488 / 4, "an array has 488 pages"
