@@ -4,9 +4,10 @@ python -m benchmarks.first_call [import] [calls] [sparse] [waiting] [--sizes N�
 
 Every row is a process of its own with an empty cache, which finds the byte code of all modules. `calls` and `sparse`
 show the first and the second call, beside NumPy and SciPy. `waiting` shows how long the process beside the caller
-compiles, and what it costs a caller that computes meanwhile. With --gpu the operands are CuPy arrays, and
-the last column shows a process that finds the machine code in the cache: the difference is what a shipped cache would
-save.
+compiles, the call that loads the kernels, and the next call. Its last columns show what this costs a caller that
+computes with NumPy, and with a BLAS on all cores: while the process runs, relative to moments in which it is stopped,
+and after the kernels were loaded. With --gpu the operands are CuPy arrays, and the last column shows a process that
+finds the machine code in the cache: the difference is what a shipped cache would save.
 """
 
 from __future__ import annotations
@@ -135,18 +136,34 @@ print(json.dumps(times))
 """
 
 _WAITING = """
-def alone(): return min(timed(lambda: closure(A, np.minimum, np.maximum, -np.inf)) for _ in range(3))
-quiet = alone()
+import signal
+def loop(): closure(A, np.minimum, np.maximum, -np.inf)
+def product(): [G @ G for _ in range(5)]
+G, median = rng.random((700, 700)), lambda seconds: float(np.median(seconds))
+peers = loop, product
+alone, meanwhile = [[], []], [[], []]
+for peer in peers: timed(peer)
 from semiring.kernels.cpu import compiler_process
-t = clock()
+t, stopped = clock(), 0.0
 while compiler_process._requests.process is None:
     assert clock() - t < 60, "no process was started"
     {call}
-meanwhile, process = [], compiler_process._requests.process
-while process.poll() is None and (clock() - t < {limit} or not meanwhile):
-    meanwhile.append(timed(lambda: closure(A, np.minimum, np.maximum, -np.inf)))
-    {call}
-print(json.dumps([clock() - t, quiet, float(np.median(meanwhile)), timed(lambda: {call}), timed(lambda: {call})]))
+process = compiler_process._requests.process
+while process.poll() is None and (clock() - t < {limit} or not meanwhile[1]):
+    for into in (alone, meanwhile):
+        began = clock()
+        if into is alone: process.send_signal(signal.SIGSTOP)
+        for peer, times in zip(peers, into): times.append(timed(peer))
+        if into is alone:
+            process.send_signal(signal.SIGCONT)
+            stopped += clock() - began
+    if "numba" not in sys.modules: {call}
+compiled = clock() - t - stopped
+calls = [timed(lambda: {call}) for _ in range(5)]
+after = [timed(loop) for _ in range(9)]
+alone, meanwhile = [*map(median, alone)], [*map(median, meanwhile)]
+costs = [meanwhile[0] / alone[0], meanwhile[1] / alone[1], median(after) / alone[0]]
+print(json.dumps([compiled, calls[0], min(calls[1:]), *costs]))
 """
 
 _ON_GPU = """
@@ -227,29 +244,25 @@ def _compare_calls(
                         else ["", "", ""]
                     )
                 rows.append(row)
+                print(*row, sep=", ", flush=True)
     beside = ["first call, code in the cache"] if options.gpu else ["NumPy", "first / NumPy", "second / NumPy"]
     return Table(title, ["call", "n", "first", "second", *beside], rows)
 
 
 def waiting(options: argparse.Namespace) -> Table | None:
-    """Measure the process beside the caller."""
+    """Measure the process beside the caller, and the caller's NumPy while it runs, while it is stopped, and later."""
     if comparing():
         return None
     rows: list[list[Any]] = []
     for name in ("product, max_plus", "closure, min_max"):
         code = _WAITING.format(call=_CALLS[name][0], limit=at_most(120))
         with tempfile.TemporaryDirectory() as cache:
-            seconds, quiet, meanwhile, loading, compiled = _fresh(code, 500, cache)
-        rows.append(
-            [
-                name,
-                *map(format_seconds, (seconds, loading, compiled)),
-                f"{meanwhile / quiet:.2f}",
-            ]
-        )
+            seconds = _fresh(code, 500, cache)
+        rows.append([name, *map(format_seconds, seconds[:3]), *(f"{cost:.2f}" for cost in seconds[3:])])
+    costs = "NumPy meanwhile", "BLAS meanwhile", "NumPy afterwards"
     return Table(
         "The process that compiles beside the caller, n = 500",
-        ["call", "compiled after", "next call", "call after it", "the caller's NumPy meanwhile, × alone"],
+        ["call", "compiled after", "next call", "call after it", *(f"{cost}, × alone" for cost in costs)],
         rows,
     )
 

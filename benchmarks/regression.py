@@ -9,17 +9,21 @@ revision of any layout can be compared. `benchmarks.gpu.regression` does the sam
     python -m benchmarks.regression shared [--threads 2]
 
 While another process keeps the last core busy, every call is timed with one thread and with ``--threads``, in bursts
-that alternate. No call may take more than 1.1 times as long with the threads.
+that alternate. No call may take more than 1.1 times as long with the threads. A row ends as soon as its ratio is beyond
+doubt below or above 1.1, and is printed at once. The table has one row for each kind of call. Without ``--sizes`` and
+``--small`` it has two sizes of each.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -36,6 +40,7 @@ KINDS = (
 )
 SIGNED = tuple((name, dtype) for name in ("min_plus", "max_plus") for dtype in ("float32", "float64", "int32"))
 SIZES, SMALL_SIZES = (256, 512, 1024, 2048), (4, 16, 64, 128)
+SHARED_SIZES, SHARED_SMALL_SIZES, SHARED_RATIO = (256, 1024), (16, 128), 1.1
 STACK = (1000, 32)  # matrices, and their rows
 Call = tuple[str, float, Callable[[], Any]]  # its label, `max_ratio_for` it, and itself
 
@@ -153,36 +158,65 @@ def shared(options: argparse.Namespace) -> Table | None:
     """Compare several threads with one while another process keeps a core busy; None if the table is not named."""
     if "shared" not in options.tables or comparing():
         return None
-    core = max(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
-    pin = "" if core is None else f"import os; os.sched_setaffinity(0, {{{core}}})\n"
-    busy = subprocess.Popen([sys.executable, "-c", f"{pin}while True: sum(range(10**5))"])
+    if options.sizes is SIZES:
+        options.sizes = SHARED_SIZES
+    if options.small is SMALL_SIZES:
+        options.small = SHARED_SMALL_SIZES
     rows = []
-    try:
+    with _busy_core():
         for kind in (products, closures, small, stacks, paths, csgraph):
+            ratios: dict[str, float] = {}
             for label, _, call in kind(options):
                 if options.calls in label:
                     alone, together = _bursts(call, options.threads, at_most(6.0))
-                    ratio = f"{together / alone:.2f}"
-                    rows.append([label, format_seconds(alone), format_seconds(together), ratio])
-    finally:
-        busy.kill()
-        busy.wait()
-    columns = ["call", "one thread", f"{options.threads} threads", "ratio"]
+                    ratios[label] = together / alone
+                    row = f"{ratios[label]:.2f} × {format_seconds(alone):>8} of one thread: {label}"
+                    print(f"{row}{', too slow' * (ratios[label] > SHARED_RATIO)}", flush=True)
+            if ratios:
+                worst = max(ratios, key=lambda label: ratios[label])
+                spread = [f"{ratio:.2f}" for ratio in (statistics.median(ratios.values()), ratios[worst])]
+                rows.append([kind.__name__, len(ratios), *spread, worst])
+    columns = ["table", "calls", f"{options.threads} threads / one, median", "largest", "call"]
     return Table("Threads beside a process that keeps a core busy", columns, rows)
 
 
+@contextmanager
+def _busy_core() -> Iterator[None]:
+    """Keep the last core busy by another process."""
+    core = max(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+    pin = "" if core is None else f"import os; os.sched_setaffinity(0, {{{core}}})\n"
+    busy = subprocess.Popen([sys.executable, "-c", f"{pin}while True: sum(range(10**5))"])
+    try:
+        yield
+    finally:
+        busy.kill()
+        busy.wait()
+
+
 def _bursts(call: Callable[[], Any], threads: int, seconds: float) -> tuple[float, float]:
-    """Return the mean seconds of a call with one thread, and with several, in alternating bursts of about 20 ms."""
-    totals, counts = {1: 0.0, threads: 0.0}, {1: 0, threads: 0}
-    call()
-    calls = max(1, int(0.02 / by_clock(call)))
+    """Return the mean seconds of a call with one thread, and with several, in alternating bursts of about 40 ms.
+
+    The bursts end after ``seconds``, or when the ratio is below or above `SHARED_RATIO` by three standard errors.
+    """
+    times: dict[int, list[float]] = {1: [], threads: []}
+    for count in times:  # compiles the kernels, and starts the threads
+        sr.set_threads(count)
+        call()
+    calls = max(1, int(0.04 / max(1e-6, min(by_clock(call), by_clock(call)))))
     end = time.perf_counter() + seconds
-    while time.perf_counter() < end or not counts[threads]:
-        for count in totals:
+    while not times[threads] or (time.perf_counter() < end and not _is_settled(*times.values())):
+        for count, taken in times.items():
             sr.set_threads(count)
-            totals[count] += by_clock(lambda: [call() for _ in range(calls)])
-            counts[count] += calls
-    return totals[1] / counts[1], totals[threads] / counts[threads]
+            taken.append(by_clock(lambda: [call() for _ in range(calls)]) / calls)
+    return statistics.fmean(times[1]), statistics.fmean(times[threads])
+
+
+def _is_settled(alone: Sequence[float], together: Sequence[float]) -> bool:
+    """Return whether the ratio of the sums is beyond doubt below or above `SHARED_RATIO`."""
+    if len(alone) < 5:
+        return False
+    excess = np.subtract(together, np.multiply(SHARED_RATIO, alone))
+    return bool(abs(excess.mean()) > 3 * excess.std(ddof=1) / len(excess) ** 0.5)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
