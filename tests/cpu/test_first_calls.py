@@ -194,7 +194,11 @@ def _update(A, semiring):
         options = {"predecessors": P} if has_trees else {}
         for _ in range(6):
             tails, heads = rng.integers(0, len(A), (2, 3))
-            values = np.where(rng.random(3) < 0.3, zero, rng.choice(A[zero != A] if (zero != A).any() else [zero], 3))
+            if semiring == sr.max_plus:  # no edge closes a cycle that gains
+                tails, heads = np.minimum(tails, heads), np.maximum(tails, heads)
+                tails, heads = tails[tails < heads], heads[tails < heads]
+            values = rng.choice(A[zero != A] if (zero != A).any() else [zero], tails.size)
+            values = np.where(rng.random(tails.size) < 0.3, zero, values)
             _, places = np.unique(np.stack([tails, heads]), axis=1, return_index=True)
             sr.update(D, B, tails[places], heads[places], values[places].astype(A.dtype), semiring, **options)
             results += [D.copy(), P.copy()]
