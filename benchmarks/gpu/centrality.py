@@ -132,7 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--graph", type=int, nargs=2, default=(20_000, 100_000), help="vertices and edges")
-        parser.add_argument("--sources", type=int, default=256, help="sources of the CPU and of NetworKit")
+        parser.add_argument("--sources", type=int, default=4096, help="sources of the CPU and of NetworKit")
         parser.add_argument("--dense", type=int, default=1500, help="vertices of the dense matrices")
         parser.add_argument("--changed", type=int, nargs=2, default=(4096, 16_384), help="vertices and edges")
         parser.add_argument("--changes", type=int, default=40, help="edges of each kind that are changed")

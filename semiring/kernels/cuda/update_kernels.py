@@ -6,6 +6,7 @@ function waits for the device, to read a number of pairs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import cupy
@@ -19,16 +20,21 @@ _DEFINES = (f"NONE ({NO_PREDECESSOR})",)
 _BLOCKS = 16  # of a multiprocessor, which mark vertices at the same time
 
 
-def _launch(
-    plan: KernelPlan, name: str, blocks: int, threads: int, shared_bytes: int, arguments: tuple[Any, ...]
-) -> None:
-    """Enqueue a kernel. None is a null array."""
+def _launcher(
+    plan: KernelPlan, name: str, blocks: int, threads: int, shared_bytes: int = 0
+) -> Callable[[tuple[Any, ...]], None]:
+    """Return a function that enqueues a kernel."""
     kernel = compile_kernel("updates.cu", name, arithmetic_of(plan), _DEFINES, shared_bytes)
-    kernel((blocks,), (threads,), [np.uint64(0) if x is None else x for x in arguments], shared_mem=shared_bytes)
+    return lambda arguments: kernel((blocks,), (threads,), arguments, shared_mem=shared_bytes)
+
+
+def _or_null(array: Any) -> Any:
+    """Return an array, or a null array for one without elements."""
+    return array if array.size else np.uint64(0)
 
 
 def _matrices(D: Any, P: Any) -> tuple[Any, ...]:
-    return D, P if P.size else None, np.int32(len(D))
+    return D, _or_null(P), np.int32(len(D))
 
 
 def _edges(tails: Any, heads: Any, weights: Any) -> tuple[Any, ...]:
@@ -37,10 +43,13 @@ def _edges(tails: Any, heads: Any, weights: Any) -> tuple[Any, ...]:
 
 def improve(plan: KernelPlan, D: Any, P: Any, tails: Any, heads: Any, weights: Any, touched: Any) -> int:
     """Compute `UpdateKernels.improve` of the contract."""
-    n, count, edges = len(D), cupy.zeros(1, np.uint64), _edges(tails, heads, weights)
-    for edge in range(tails.size):
-        arguments = *_matrices(D, P), *edges, np.int32(edge), touched if touched.size else None, count
-        _launch(plan, "improve", n, 256, n if P.size else 0, arguments)
+    n, count, size = len(D), cupy.zeros(1, np.uint64), cupy.empty(1, np.int32)
+    vertices, parents, positions = cupy.empty((3, n), np.int32)
+    list_improved, improve_rows = _launcher(plan, "list_improved", 1, 1024), _launcher(plan, "improve", n, 128, n)
+    operands, pairs = (*_matrices(D, P), *_edges(tails, heads, weights)), (_or_null(touched), count)
+    for edge in map(np.int32, range(tails.size)):
+        list_improved((*operands, edge, vertices, parents, positions, size))
+        improve_rows((*operands, edge, vertices, parents, size, *pairs))
     return int(count[0])
 
 
@@ -49,7 +58,9 @@ def _marking(
 ) -> tuple[Any, ...]:
     """Return the parameters of the kernels that mark vertices."""
     edges = np.int32(tails.size), *_edges(tails, heads, weights), *map(np.float64, tolerance)
-    return *_matrices(D, P), adjacency.starts, adjacency.heads, adjacency.weights, *edges
+    degree = adjacency.heads.size // max(1, len(D))
+    lanes = np.int32(min(32, 1 << degree.bit_length()))  # for each vertex of a breadth-first search
+    return *_matrices(D, P), adjacency.starts, adjacency.heads, adjacency.weights, lanes, *edges
 
 
 def _words(n: int) -> int:
@@ -71,7 +82,8 @@ def count_users(
     n = len(D)
     blocks, counts = min(n, _BLOCKS * multiprocessors()), cupy.empty(n, np.int64)
     marking = _marking(D, P, adjacency, tails, heads, weights, tolerance)
-    _launch(plan, "count_users", blocks, 128, _words(n), (*marking, cupy.empty((blocks, n), np.int32), counts))
+    launch = _launcher(plan, "count_users", blocks, 128, _words(n))
+    launch((*marking, cupy.empty((blocks, n), np.int32), counts))
     return counts
 
 
@@ -97,7 +109,7 @@ def repair(
         edges_in = adjacency.first, adjacency.tails, adjacency.weights_in
         is_endless = cupy.zeros(1, np.int32)
         results = offsets, rows, columns, values, offers, tails_of_offers, is_endless
-        _launch(plan, "repair", n, 128, _words(n), (*marking, *edges_in, *results))
+        _launcher(plan, "repair", n, 128, 2 * _words(n))((*marking, *edges_in, *results))
         if int(is_endless[0]):
             return None
     has_changed = D[rows, columns] != values

@@ -1,12 +1,12 @@
 // Changes of a closure D (n, n) after changes of edges, in place, for a ⊕ that selects. semiring/kernels/cpu/
 // update_loops.py states the method. A block of threads processes one row.
 //
-// Better edges: the row walks through all vertices, and not through the tree of row v. With predecessors P, a vertex
-// improves only if all vertices before it in the tree of row v improve, as on the host.
+// Better edges: the vertices that improve in row u are listed first, and each row walks through this list. With
+// predecessors P, a vertex improves only if all vertices before it in the tree of row v improve, as on the host.
 //
 // Worse edges: the row marks the vertices whose best path may use them, by breadth-first search along edges of the tree
 // or, without P, along tight edges. All marked vertices of a row then take their best offer from the values of the last
-// pass, until no value improves. A predecessor is the tail of a strict improvement over the values of the last pass, so
+// pass, until no value improves. A pass reads only vertices with a neighbour that the last pass changed. A predecessor is the tail of a strict improvement over the values of the last pass, so
 // predecessors make no circle unless a cycle gains. A row with k marked vertices ends after k + 1 passes, unless the
 // rounding of sums makes a cycle gain.
 //
@@ -24,34 +24,64 @@ INLINE double widened(half_t x) { return widen(x); }
 INLINE double widened(element x) { return (double)x; }
 #endif
 
+// List the vertices (n,) that the edge u → v improves in row u: no other vertex improves in any row. With P, ``parents``
+// receives for each the position of the vertex before it in the tree of row v: -1 for v itself, and -2 if that vertex is
+// not listed. ``positions``: (n,), workspace. One block. The order of the list depends on the threads, and no result.
+extern "C" __global__ void __launch_bounds__(1024)
+    list_improved(const element *D, const int *P, int n, const int *tails, const int *heads, const element *weights,
+                  int edge, int *vertices, int *parents, int *positions, int *size) {
+    __shared__ int total;
+    const int u = tails[edge], v = heads[edge];
+    const element *row = D + (long long)u * n, *onwards = D + (long long)v * n, weight = weights[edge];
+    if (threadIdx.x == 0) total = 0;
+    __syncthreads();
+    for (int j = threadIdx.x; j < n; j += blockDim.x) {
+        positions[j] = -2;
+        if (eq(onwards[j], ZERO) || !is_better(times(weight, onwards[j]), row[j])) continue;
+        const int place = atomicAdd(&total, 1);
+        positions[j] = place, vertices[place] = j;
+    }
+    __syncthreads();
+    if (P) {
+        const int *tree = P + (long long)v * n;
+        for (int k = threadIdx.x; k < total; k += blockDim.x) {
+            const int j = vertices[k], before = tree[j];  // a tree that is none must not lead outside of the arrays
+            parents[k] = j == v ? -1 : before < 0 || before >= n ? -2 : positions[before];
+        }
+    }
+    if (threadIdx.x == 0) *size = total;
+}
+
 // Improve rows by the edge u → v. ``touched`` (n, n): the pairs that changed before, or null. ``count``: how many pairs
 // improve that were not touched.
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(128)
     improve(element *D, int *P, int n, const int *tails, const int *heads, const element *weights, int edge,
-            unsigned char *touched, unsigned long long *count) {
+            const int *vertices, const int *parents, const int *size, unsigned char *touched,
+            unsigned long long *count) {
     DYNAMIC_SHARED(improves);  // (n,), with P
-    const int u = tails[edge], v = heads[edge];
+    const int u = tails[edge], v = heads[edge], listed = *size;
     const long long i = blockIdx.x;
+    if (listed == 0 || i == v) return;
     element *row = D + i * n;
     const element *onwards = D + (long long)v * n, to_tail = row[u], offer = times(to_tail, weights[edge]);
-    const bool is_open = i != v && ne(to_tail, ZERO) && is_better(offer, row[v]);
+    const bool is_open = ne(to_tail, ZERO) && is_better(offer, row[v]);
     __syncthreads();
     if (!is_open) return;
     unsigned long long own = 0;
     if (P) {
-        for (int j = threadIdx.x; j < n; j += blockDim.x)
-            improves[j] = ne(onwards[j], ZERO) && is_better(times(offer, onwards[j]), row[j]);
+        for (int k = threadIdx.x; k < listed; k += blockDim.x)
+            improves[k] = is_better(times(offer, onwards[vertices[k]]), row[vertices[k]]);
         __syncthreads();
     }
-    for (int j = threadIdx.x; j < n; j += blockDim.x) {
+    for (int k = threadIdx.x; k < listed; k += blockDim.x) {
+        const int j = vertices[k];
         const element value = times(offer, onwards[j]);
         if (P) {
-            const int *tree = P + (long long)v * n;
-            int x = j;  // a tree that is none, in arrays of the caller, must not lead outside of them, or in a circle
-            for (int step = 0; step < n && x != v && x >= 0 && x < n && improves[x]; ++step) x = tree[x];
-            if (x != v || !improves[v]) continue;
-            P[i * n + j] = j == v ? u : tree[j];
-        } else if (eq(onwards[j], ZERO) || !is_better(value, row[j])) {
+            int x = k;
+            for (int step = 0; step < listed && x >= 0 && improves[x]; ++step) x = parents[x];
+            if (x != -1) continue;
+            P[i * n + j] = j == v ? u : P[(long long)v * n + j];
+        } else if (!is_better(value, row[j])) {
             continue;
         }
         row[j] = value;
@@ -69,6 +99,7 @@ struct Edges {
     const long long *starts;
     const int *ends;
     const element *lengths;
+    int lanes;  // the threads that share the edges of a vertex, a divisor of a warp
 };
 // The edges that become worse, with their old weights.
 struct Worse {
@@ -107,9 +138,10 @@ INLINE int mark(const element *row, const int *tree, int i, int n, const Edges &
         const int end = *size;
         __syncthreads();
         if (begin == end) return end;
-        for (int k = begin + threadIdx.x / WARP; k < end; k += blockDim.x / WARP) {
+        for (int k = begin + threadIdx.x / edges.lanes; k < end; k += blockDim.x / edges.lanes) {
             const int x = members[k];
-            for (long long e = edges.starts[x] + threadIdx.x % WARP; e < edges.starts[x + 1]; e += WARP) {
+            const long long last = edges.starts[x + 1];
+            for (long long e = edges.starts[x] + threadIdx.x % edges.lanes; e < last; e += edges.lanes) {
                 const int y = edges.ends[e];
                 if (y == i || eq(row[y], ZERO)) continue;
                 if (tree ? tree[y] == x
@@ -125,11 +157,11 @@ INLINE int mark(const element *row, const int *tree, int i, int n, const Edges &
 // ``counts`` (n,): how many vertices of each row are marked. ``lists``: (gridDim.x, n), workspace.
 extern "C" __global__ void __launch_bounds__(128)
     count_users(const element *D, const int *P, int n, const long long *starts, const int *ends,
-                const element *lengths, int k, const int *tails, const int *heads, const element *weights,
+                const element *lengths, int lanes, int k, const int *tails, const int *heads, const element *weights,
                 double share, double slack, int *lists, long long *counts) {
     DYNAMIC_SHARED(memory);
     __shared__ int size;
-    const Edges edges = {starts, ends, lengths};
+    const Edges edges = {starts, ends, lengths, lanes};
     const Worse worse = {k, tails, heads, weights, share, slack};
     int *members = lists + (long long)blockIdx.x * n;
     for (int i = blockIdx.x; i < n; i += gridDim.x) {
@@ -144,8 +176,8 @@ extern "C" __global__ void __launch_bounds__(128)
 // ``columns`` and ``values``, which receive the marked pairs and their old values, and of the workspace ``offers`` and
 // ``tails_of_offers``. ``is_endless``: set if a row did not end.
 extern "C" __global__ void __launch_bounds__(128)
-    repair(element *D, int *P, int n, const long long *starts, const int *ends, const element *lengths, int k,
-           const int *tails, const int *heads, const element *weights, double share, double slack,
+    repair(element *D, int *P, int n, const long long *starts, const int *ends, const element *lengths, int lanes,
+           int k, const int *tails, const int *heads, const element *weights, double share, double slack,
            const long long *first, const int *tails_in, const element *lengths_in, const long long *offsets, int *rows,
            int *columns, element *values, element *offers, int *tails_of_offers, int *is_endless) {
     DYNAMIC_SHARED(memory);
@@ -155,9 +187,12 @@ extern "C" __global__ void __launch_bounds__(128)
     if (offsets[i + 1] == place) return;
     element *row = D + (long long)i * n;
     int *tree = P ? P + (long long)i * n : nullptr, *members = columns + place;
-    const Edges edges = {starts, ends, lengths};
+    const Edges edges = {starts, ends, lengths, lanes};
     const Worse worse = {k, tails, heads, weights, share, slack};
-    const int count = mark(row, tree, i, n, edges, worse, (unsigned *)memory, members, &size);
+    const int words = (n + 31) / 32;
+    unsigned *marks = (unsigned *)memory, *is_open = marks + words;  // the vertices that a pass reads
+    const int count = mark(row, tree, i, n, edges, worse, marks, members, &size);
+    for (int w = threadIdx.x; w < words; w += blockDim.x) is_open[w] = marks[w];
     for (int m = threadIdx.x; m < count; m += blockDim.x) {
         const int v = members[m];
         rows[place + m] = i, values[place + m] = row[v];
@@ -171,6 +206,10 @@ extern "C" __global__ void __launch_bounds__(128)
             const int v = members[m];
             element best = row[v];
             int from = -1;
+            if (!(is_open[v / 32] >> v % 32 & 1)) {
+                tails_of_offers[place + m] = -1;
+                continue;
+            }
             for (long long e = first[v]; e < first[v + 1]; ++e) {
                 const int p = tails_in[e];
                 if (eq(row[p], ZERO) || eq(lengths_in[e], ZERO)) continue;
@@ -180,12 +219,18 @@ extern "C" __global__ void __launch_bounds__(128)
             offers[place + m] = best, tails_of_offers[place + m] = from;
         }
         __syncthreads();
+        for (int w = threadIdx.x; w < words; w += blockDim.x) is_open[w] = 0;
+        __syncthreads();
         for (int m = threadIdx.x; m < count; m += blockDim.x) {
-            const int from = tails_of_offers[place + m];
+            const int from = tails_of_offers[place + m], v = members[m];
             if (from < 0) continue;
-            row[members[m]] = offers[place + m];
-            if (tree) tree[members[m]] = from;
+            row[v] = offers[place + m];
+            if (tree) tree[v] = from;
             has_changed = 1;
+            for (long long e = starts[v]; e < starts[v + 1]; ++e) {
+                const unsigned bit = 1u << ends[e] % 32;
+                if (marks[ends[e] / 32] & bit) atomicOr(is_open + ends[e] / 32, bit);
+            }
         }
         __syncthreads();
         if (!has_changed) return;
