@@ -18,7 +18,7 @@ import numpy as np
 from semiring.algorithms.algorithm import Algorithm
 from semiring.algorithms.rkleene import rkleene
 from semiring.arrays.bits import BitMatrix
-from semiring.graphs.strongly_connected import Components, run_parallel, run_strips
+from semiring.graphs.strongly_connected import Components, run_parallel, run_strips, strong_components
 from semiring.kernels.engine import Engine
 from semiring.namespaces import Array
 
@@ -58,7 +58,12 @@ class Purdom(Algorithm):
         return _MOST_SHARE * p.dense_cost
 
     def run(self, p: Problem, engine: Engine, D: BitMatrix, entries: BitMatrix) -> BitMatrix:
-        _close_by_joins(p.facts.structure.components, p.options.threads, engine, D.words, entries.words)
+        facts, threads = p.facts, p.options.threads
+        is_known = (
+            "structure" in facts.__dict__ or facts.storage == "sparse"
+        )  # the scan of a dense matrix packs it, too
+        components = facts.structure.components if is_known else strong_components(entries, facts.none, threads)
+        _close_by_joins(components, threads, engine, D.words, entries.words)
         return D
 
     def describe(self, p: Problem) -> str:

@@ -80,6 +80,7 @@ ON_THE_HOST = {
     "columns": (in_place(), lambda n: np.asfortranarray(weights(n)), N, PANELS),
     "a sparse matrix": (sr.closure, lambda n: sparse(weights(n)), N, 1.1 + PANELS),  # a tenth: lists of its edges
     "bool": (in_place("boolean"), truths, 4096, 1 / 4),
+    "bool, one component": (in_place("boolean"), lambda n: np.random.default_rng(0).random((n, n)) < 0.5, 8192, 1 / 8),
     "bool A⁺": (in_place("boolean", reflexive=False), truths, 4096, 1 / 4),
     "bits A⁺": (in_place("boolean", reflexive=False), lambda n: sr.pack(truths(n)), 8192, 1.1),
     "pack": (sr.pack, truths, 8192, 1 / 8),
@@ -104,6 +105,7 @@ ON_THE_HOST = {
 #: The operations of the full tier: each of another part of the library.
 ON_EVERY_RUN = (
     *("closure, new", "both signs", "both signs, a long path", "A⁺ by a sum", "columns", "bool", "stack"),
+    "bool, one component",
     *("predecessors", "product with no path", "entries, one"),
 )
 
