@@ -76,7 +76,7 @@ class Loop:
         update_wrapper(self, function)
 
     def __call__(self, *arguments: Any) -> Any:
-        if getattr(_thread, "interprets", False):
+        if is_interpreted():
             return self.py_func(*arguments)
         if "compiled" not in self.__dict__ and not self._has_semiring and Loop.interprets(arguments):
             with interpreted():
@@ -96,10 +96,15 @@ def kernel(function: Function) -> Loop:
     return Loop(function)
 
 
+def is_interpreted() -> bool:
+    """Return whether Python runs the loops that this thread calls."""
+    return getattr(_thread, "interprets", False)
+
+
 @contextmanager
 def interpreted(*, has_lists: bool = False) -> Iterator[None]:
     """Let Python run the loops that this thread calls in a block; with lists for arrays where they allow that."""
-    outer = getattr(_thread, "interprets", False), getattr(_thread, "has_lists", False)
+    outer = is_interpreted(), getattr(_thread, "has_lists", False)
     _thread.interprets, _thread.has_lists = True, has_lists
     try:
         with np.errstate(all="ignore"):

@@ -522,3 +522,49 @@ def _link(rows: Array, roots: Array) -> Array:
     links[:, n:] = n, n + 1
     links += np.arange(0, links.size, n + 2)[:, None]
     return links
+
+
+def improve_all_rows(
+    plan: KernelPlan,
+    D: Array,
+    P: Array,
+    u: int,
+    v: int,
+    weight: Any,
+    zero: Any,
+    vertices: Array,
+    ends: Array,
+    touched: Array,
+) -> int:
+    """Improve all rows by the edge u → v, as `semiring.kernels.cpu.update_loops` improves one row after the other.
+
+    ``vertices`` are those that row u improves, in preorder, and ``ends`` the positions after their subtrees. Return how
+    many pairs improve that were not touched.
+    """
+    operations = _operations(plan)
+
+    def is_better(x: Array, y: Array) -> Array:
+        found: Array = (operations.add(x, y, out=np.empty_like(x)) == x) & (x != y)
+        return found
+
+    offers = operations.mul(D[:, u], np.full(len(D), weight, plan.dtype), out=np.empty(len(D), plan.dtype))
+    rows = np.flatnonzero((D[:, u] != zero) & (np.arange(len(D)) != v) & is_better(offers, D[:, v]))
+    values = np.empty((rows.size, vertices.size), plan.dtype)
+    operations.mul(offers[rows, None], D[v, vertices], out=values)
+    improves, above = is_better(values, D[rows[:, None], vertices]), [0]
+    for position in range(1, vertices.size):  # a vertex improves only if the vertices before it on the path do
+        while above and ends[above[-1]] <= position:
+            above.pop()
+        if above:
+            improves[:, position] &= improves[:, above[-1]]
+        above.append(position)
+    i, columns = np.nonzero(improves)
+    rows, j = rows[i], vertices[columns]
+    D[rows, j] = values[i, columns]
+    if P.shape[0]:
+        P[rows, j] = np.where(j == v, u, P[v, j])
+    if not touched.shape[0]:
+        return int(rows.size)
+    count = int((~touched[rows, j]).sum())
+    touched[rows, j] = True
+    return count

@@ -27,7 +27,8 @@ import numpy as np
 
 from semiring.kernels.contract import NO_PREDECESSOR, Adjacency, Array, KernelPlan
 from semiring.kernels.cpu.dijkstra_loops import sift_down, sift_up
-from semiring.kernels.cpu.loops import better, inner, kernel, times
+from semiring.kernels.cpu.loops import better, inner, is_interpreted, kernel, times
+from semiring.kernels.cpu.numpy_kernels import improve_all_rows
 from semiring.kernels.cpu.scalar_semiring import ScalarSemiring
 from semiring.kernels.cpu.thread_pool import run_on_ranges
 from semiring.kernels.cpu.tight_counts import is_tight
@@ -246,6 +247,9 @@ def improve(plan: KernelPlan, D: Array, P: Array, tails: Array, heads: Array, we
         if not vertices.size:
             continue
         edge = u, v, weight, plan.zero, vertices, ends, touched
+        if is_interpreted():
+            counts.append(improve_all_rows(plan, D, P, *edge))
+            continue
 
         def improve_rows(first: int, last: int, edge: Any = edge) -> None:
             counts.append(_improve_rows(sr, D, P, *edge, first, last))
