@@ -97,4 +97,8 @@ def negate(A: Array, out: Array) -> None:
 
 def to_host_array(values: Any) -> Any:
     """Return the values as a NumPy array. If they are on a device, the call waits for it."""
-    return values.get() if is_device_array(values) else np.asarray(values)
+    if not is_device_array(values):
+        return np.asarray(values)
+    from semiring.arrays.device import as_cupy
+
+    return as_cupy(values).get()

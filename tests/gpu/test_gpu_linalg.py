@@ -406,8 +406,9 @@ def test_host_arrays_are_moved_and_come_back(rng):
         np.testing.assert_array_equal(found, call())
     scipy_sparse = pytest.importorskip("scipy.sparse")
     S = scipy_sparse.csr_array(np.array([[0.0, 2.0], [3.0, 0.0]]))
-    with pytest.raises(DeviceError, match="sparse matrices are multiplied on the host"):
-        sr.matmul(S, S, device="cuda")
+    found = sr.matmul(S, S, device="cuda")
+    assert isinstance(found, scipy_sparse.csr_array)
+    np.testing.assert_array_equal(found.toarray(), sr.matmul(S, S).toarray())
 
 
 def test_host_and_device_do_not_mix(cp):
@@ -608,7 +609,8 @@ def test_contractions(name, dtype, cp, rng):
             assert found.dtype == expected.dtype
             wide = expected.astype(float)
             # intermediate products of float16 are rounded before they cancel: cuBLAS and other kernels differ there
-            rtol, atol = (2e-2, 2e-3 * np.abs(wide).max()) if dtype == "float16" else (1e-5, 1e-6)
+            largest = np.abs(wide, where=np.isfinite(wide), out=np.zeros_like(wide)).max()
+            rtol, atol = (2e-2, 2e-3 * largest) if dtype == "float16" else (1e-5, 1e-6)
             np.testing.assert_allclose(found.get().astype(float), wide, rtol=rtol, atol=atol)
         else:
             assert_same(found, expected)
