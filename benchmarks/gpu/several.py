@@ -3,14 +3,14 @@
     python -m benchmarks.gpu.several [closures] [bits] [paths] [stacks] [--n 32768 ...] [--bits 262144 ...]
         [--paths 65536 ...] [--stack COUNT N]
 
-Min-plus in float32, the matrix of `benchmarks.gpu.large`. It lies on the first GPU. If that GPU has no room for it and
-a share, it lies in the memory of the host. The time includes moving its rows to the other GPUs and back. Where one GPU
-has closed it too, a checksum of all bits is compared. ``--rows`` of each result are checked as single-source runs. The
-model is `semiring.distributed.cost_model`. It takes the rate of one GPU, which is the last in this run or ``--rate``,
-and ``--word`` seconds for each transferred entry. Up to ``--bare`` vertices the faster of two runs counts. Rows that
-lie on the GPUs are then closed twice more, with panels copied and without. "not hidden" is the difference. The bytes
-that the GPUs copied from each other stand beside the model's. Sizes that give each GPU the same memory show weak
-scaling: 65536 on one GPU, 92672 on two, 131072 on four.
+Min-plus in float32, the matrix of `benchmarks.gpu.large`. It lies on the first GPU. With ``--host``, or if that GPU has
+no room for it and a share, it lies in the memory of the host. The time includes moving its rows to the other GPUs and
+back. Where one GPU has closed it too, a checksum of all bits is compared. ``--rows`` of each result are checked as
+single-source runs. The model is `semiring.distributed.cost_model`. It takes the rate of one GPU, which is the last in
+this run or ``--rate``, and ``--word`` seconds for each transferred entry. Up to ``--bare`` vertices the faster of two
+runs counts. Rows that lie on the GPUs are then closed twice more, with panels copied and without. "not hidden" is the
+difference. The bytes that the GPUs copied from each other stand beside the model's. Sizes that give each GPU the same
+memory show weak scaling: 65536 on one GPU, 92672 on two, 131072 on four.
 
 ``bits``: random digraphs of 1.5 edges a vertex as packed bits in the memory of the host, without structure analysis. 16
 rows are compared with searches from their vertices. ``paths``: `semiring.shortest_paths` of the matrix in the memory of
@@ -52,7 +52,7 @@ FLOAT = np.dtype(np.float32)
 _STEP, _MARGIN = 1024, 6 << 30  # rows at a time, and bytes that a GPU keeps free
 _BITS, _TREES = 16, 64  # rows and trees that are checked
 _RUNS = 2  # of which the faster counts
-_WARM = 8704  # vertices from which on blocks of pivots have their final width
+_WARM, _WARM_BITS = 8704, 65536  # vertices from which on blocks of pivots have their final width
 Close = Callable[[Any], Any]
 
 
@@ -64,13 +64,13 @@ def _free() -> None:
             cupy.get_default_memory_pool().free_all_blocks()
 
 
-def matrix(n: int, gpus: int) -> Any:
+def matrix(n: int, gpus: int, on_host: bool = False) -> Any:
     """Return the matrix on the first GPU, or on the host if that GPU has no room for it and the rows that it closes."""
     import cupy
 
     _free()
     share = 4 * n * n // gpus if gpus > 1 else 0
-    here = 4 * n * n + share + 16 * _STEP * n + _MARGIN < cupy.cuda.runtime.memGetInfo()[0]
+    here = not on_host and 4 * n * n + share + 16 * _STEP * n + _MARGIN < cupy.cuda.runtime.memGetInfo()[0]
     A = (cupy if here else np).empty((n, n), np.float32)
     fill(A)
     return A
@@ -242,7 +242,8 @@ class _Size:
 
         ``single_rate`` is the rate of one GPU in pairs per second. ``check`` states whether rows are checked.
         """
-        n, options, A = self.n, self._options, matrix(self.n, gpus)
+        n, options = self.n, self._options
+        A = matrix(n, gpus, options.host and gpus > 1)
         on_host = isinstance(A, np.ndarray)
         close, energy = closing(gpus, on_host), _Energy(gpus)
         took = seconds(close, A)
@@ -299,7 +300,8 @@ def closures(options: argparse.Namespace) -> Table:
 
     counts = [gpus for gpus in options.gpus if gpus <= cupy.cuda.runtime.getDeviceCount()]
     for gpus in counts:  # compiles
-        seconds(closing(gpus), matrix(min(_WARM, max(options.n)), gpus))
+        on_host = options.host and gpus > 1
+        seconds(closing(gpus, on_host), matrix(min(_WARM, max(options.n)), gpus, on_host))
     table: list[list[Any]] = []
     alone = 1e12 * options.rate  # pairs a second of one GPU with the largest matrix so far
     for size in (_Size(n, options) for n in options.n):
@@ -335,6 +337,9 @@ def bits(options: argparse.Namespace) -> Table:
 
     counts = _several(options)
     table: list[list[Any]] = []
+    for gpus in counts:  # compiles
+        A = BitMatrix.from_edges([0], [1], (_WARM_BITS, _WARM_BITS))
+        sr.closure(A, "boolean", out=A, method=METHOD, device=tuple(f"cuda:{number}" for number in range(gpus)))
     for n in options.bits:
         rng = np.random.default_rng(n)
         tails, heads = rng.integers(0, n, (2, n + n // 2))
@@ -445,6 +450,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.add_argument("--gpus", type=int, nargs="+", default=[1, 2, 4, 8])
         parser.add_argument("--alone", type=int, default=65536, help="the largest matrix that one GPU closes too")
         parser.add_argument("--bare", type=int, default=32768, help="the largest that is also closed without copies")
+        parser.add_argument("--host", action="store_true", help="the matrix lies in the memory of the host")
         parser.add_argument("--rate", type=float, default=0.0, help="T pairs a second of one GPU, where it is not run")
         parser.add_argument("--rows", type=int, default=0, help="how many are checked, of the most GPUs")
         parser.add_argument("--word", type=float, default=4 / 390e9, help="seconds of an entry between two GPUs")

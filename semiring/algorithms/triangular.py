@@ -163,7 +163,7 @@ class Triangular(Algorithm):
         permutation = find_order(graphs, words)
         p.note(str(permutation or "no order of the vertices reduces the work"))
         if permutation is None:
-            dense_method_of(p).close(engine, words)
+            dense_method_of(p).run(p, engine, words, words)
         else:
             close_in_order(engine, graphs, words, permutation)
         return D

@@ -16,14 +16,19 @@ The panels of L are sent while the remainder is computed, so ranks wait only for
 eliminated from every entry in the same order as in one memory, by the same products. Results are bitwise identical on
 every grid. (If a GPU splits k by the size of C, and ⊕ rounds, bits may differ.)
 
-Cost: n³ / (P · Q) pairs and, for a rank, n² (1/P + 1/Q) entries received; workspace 2 · block · (n/P + n/Q) entries.
-A pivot without a star is broadcast with the panels.
+Rows of a matrix in the memory of a host travel while the GPUs compute (`RowTransfers`). All pivots are eliminated from
+a row in one order, but two rows need not advance together. So the first pivots are closed among their own rows, and are
+eliminated from a further row when it has arrived. The last pivots are closed among their own rows too. Then they are
+eliminated from the other rows, which leave one after the other. The panels of these pivots are kept until then.
+
+Cost: n³ / (P · Q) pairs and, for a rank, n² (1/P + 1/Q) entries received; workspace 2 · block · (n/P + n/Q) entries, or
+that of all pivots that are taken together. A pivot without a star is broadcast with the panels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -35,7 +40,38 @@ from semiring.kernels.engine import Engine
 from semiring.kernels.machines import closure_speed
 from semiring.namespaces import Array, array_namespace
 
-__all__ = ["close_tiles", "multiply_tiles"]
+#: The parts in which a rank eliminates a group of pivots from its other rows. More parts would hide more of the copies.
+#: But each product of packed bits transposes the rows of the pivots.
+_CHUNKS = 16
+
+__all__ = ["RowTransfers", "close_tiles", "multiply_tiles"]
+
+
+class RowTransfers(Protocol):
+    """Rows that arrive while the first pivots are eliminated, and leave while the last pivots are."""
+
+    @property
+    def rounds(self) -> int:
+        """The number of the first, and of the last, pivot blocks whose panels are kept; the same on all ranks."""
+        ...
+
+    def wait_for(self, block: Range) -> None:
+        """Wait until the rows of a block of this rank have arrived."""
+        ...
+
+    def send(self, block: Range, mark: Any) -> None:
+        """Let the rows of a block of this rank leave once the work before a mark has ended."""
+        ...
+
+
+class _ResidentRows:
+    """Rows that are there from the beginning, and stay."""
+
+    rounds = 0
+
+    def wait_for(self, block: Range) -> None: ...
+
+    def send(self, block: Range, mark: Any) -> None: ...
 
 
 def close_tiles(
@@ -45,6 +81,7 @@ def close_tiles(
     A: Array,
     *,
     diverges: bool = True,
+    transfers: RowTransfers | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> int:
     """Compute the tiles of the closure that belong to this rank, in place, and return the first pivot without a star.
@@ -59,6 +96,8 @@ def close_tiles(
         The rows and columns that the rank holds, contiguous in the order of the vertices, on the engine's device.
     diverges
         Whether a pivot may have no star.
+    transfers
+        How rows arrive and leave; None if A has them and keeps them. The grid then has one column.
     progress
         ``progress(done, total)``, called after each block.
 
@@ -70,8 +109,11 @@ def close_tiles(
     blocks = [block for block in grid.blocks if block[0] < block[1]]
     if not blocks:
         return -1
-    tiles = _Tiles(engine, transport, grid, A)
+    moves = _ResidentRows() if transfers is None else transfers
+    groups = _group(blocks, moves.rounds)
+    tiles = _Tiles(engine, transport, grid, A, moves.rounds)
     word = _DivergenceWord(engine, A) if diverges else None
+    own, done = grid.rows(transport.rank).blocks, 0
     speed = closure_speed(engine.backend.name, engine.plan.dtype)
     elimination = Elimination(tiles, grid.n, 0, speed.strip)
     widest = max(stop - start for start, stop in blocks)
@@ -79,26 +121,69 @@ def close_tiles(
         for number in (PANELS, REMAINDER):
             lanes.reserve(number, max(workspace(engine, A.shape[1], 0, widest)))
         rank = _RankTasks(lanes, transport, grid, elimination, tiles, word)
-        rest, arrived, middle = None, rank.finish(blocks[0], rank.begin(blocks[0])), blocks[len(blocks) // 2][0]
-        for number, K in enumerate(blocks):
-            L = blocks[number + 1] if number + 1 < len(blocks) else None
-            if word is not None and word.is_set(arrived):
-                break
-            next_ranges, following, closes = _next_ranges(K, L, grid.n), None, L is not None and rank.is_closing(L)
-            if L is not None:
-                rank.eliminate_next(K, next_ranges, arrived, rest)
-                across = rank.begin(L)
-                if closes:
-                    following = rank.finish(L, across)
-            rest = rank.eliminate_rest(K, next_ranges, (0, middle), arrived)
-            if L is not None and not closes:
-                following = rank.finish(L, across)
-            rest = rank.eliminate_rest(K, next_ranges, (middle, grid.n), arrived)
-            arrived = following
+
+        def report(mark: Any, pivots: Sequence[Range], rows: Sequence[Range]) -> None:
+            nonlocal done
+            done += sum(map(_length, pivots)) * sum(map(_length, rows))
             if progress is not None:
-                lanes.wait(rest)
-                progress(K[1] * grid.n**2, grid.n**3)
+                lanes.wait(mark)
+                progress(done * grid.n**2 // max(1, len(A)), grid.n**3)
+
+        rest = arrived = None
+        for group, active in groups:
+            rows = [block for block in own if active[0] <= block[0] < active[1]]
+            for block in rows:
+                moves.wait_for(block)
+            is_partial = active != (0, grid.n)
+            arrived = rank.finish(group[0], rank.begin(group[0], active, is_partial, rest))
+            halved = group if is_partial else blocks
+            middle = halved[len(halved) // 2][0]
+            for K, L in zip(group, (*group[1:], None), strict=True):
+                if word is not None and word.is_set(arrived):
+                    return word.read()
+                next_ranges, following = _next_ranges(K, L, grid.n), arrived
+                closes = L is not None and rank.is_closing(L)
+                if L is not None:
+                    rank.eliminate_next(K, next_ranges, active, arrived, rest)
+                    across = rank.begin(L, active, is_partial)
+                    if closes:
+                        following = rank.finish(L, across)
+                rest = rank.eliminate_rest(K, next_ranges, (active[0], middle), arrived)
+                if L is not None and not closes:
+                    following = rank.finish(L, across)
+                rest = rank.eliminate_rest(K, next_ranges, (middle, active[1]), arrived)
+                arrived = following
+                report(rest, [K], rows)
+            is_last = group[-1] == blocks[-1]
+            for block in rows if is_last else ():
+                moves.send(block, rest)
+            others = [block for block in own if block not in rows]
+            together = max(1, len(others) // _CHUNKS)
+            for chunk in (others[start : start + together] for start in range(0, len(others), together)):
+                for block in chunk:
+                    moves.wait_for(block)
+                mark = rank.eliminate_group(group, (chunk[0][0], chunk[-1][1]), arrived, rest)
+                for block in chunk if is_last else ():
+                    moves.send(block, mark)
+                report(mark, group, chunk)
     return -1 if word is None else word.read()
+
+
+def _group(blocks: Sequence[Range], rounds: int) -> list[tuple[Sequence[Range], Range]]:
+    """Return groups of pivot blocks, each with the rows from which a block is eliminated in its round.
+
+    All blocks of a group are eliminated from the other rows after its last round.
+    """
+    n, count = blocks[-1][1], min(rounds, len(blocks) // 2)
+    if count == 0:
+        return [(blocks, (0, n))]
+    first, middle, last = blocks[:count], blocks[count:-count], blocks[-count:]
+    groups = [(first, (0, first[-1][1])), (middle, (0, n)), (last, (last[0][0], n))]
+    return [(group, active) for group, active in groups if group]
+
+
+def _length(block: Range) -> int:
+    return block[1] - block[0]
 
 
 def _next_ranges(K: Range, L: Range | None, n: int) -> tuple[Range, Range]:
@@ -121,9 +206,9 @@ class _ReceivedPanels:
 
 
 class _Tiles(Rows):
-    """The tiles of a rank, and the panels of the current and of the next block."""
+    """The tiles of a rank, and the panels of the current and of the next block, or of a group of blocks."""
 
-    def __init__(self, engine: Engine, transport: Transport, grid: Grid, A: Array) -> None:
+    def __init__(self, engine: Engine, transport: Transport, grid: Grid, A: Array, rounds: int) -> None:
         self._A, self._plan = A, engine.plan
         self._rows, self._columns = grid.rows(transport.rank), grid.columns(transport.rank)
         self.place, xp = grid.place(transport.rank), array_namespace(A)
@@ -136,7 +221,7 @@ class _Tiles(Rows):
                 xp.empty(widest * A.shape[1], A.dtype),
                 xp.empty(shape[0] * width, A.dtype),
             )
-            for _ in range(min(2, len(grid.blocks)))
+            for _ in range(min(max(2, rounds), len(grid.blocks)))
         ]
         self._panels: dict[Range, _ReceivedPanels] = {}
         self._count = 0
@@ -160,26 +245,42 @@ class _Tiles(Rows):
     def pivot_columns(self, pivots: Range, rows: slice) -> Array:
         return self._panels[pivots].columns[rows]
 
-    def allocate(self, pivots: Range, holder: tuple[int, int]) -> _ReceivedPanels:
-        """Return memory for the panels of a block, which replace the panels of the block before the last."""
+    def allocate(self, pivots: Range, holder: tuple[int, int], keeps_rows: bool) -> _ReceivedPanels:
+        """Return memory for the panels of a block, which replace the oldest panels.
+
+        With ``keeps_rows`` the holder of the rows has memory for a copy, because later pivots change its rows.
+        """
         closed, rows, columns = self._memory[self._count % len(self._memory)]
         self._count += 1
-        for old in [old for old in self._panels if old[1] < pivots[0]]:
-            del self._panels[old]
+        while len(self._panels) >= len(self._memory):
+            del self._panels[next(iter(self._panels))]
         height, width = pivots[1] - pivots[0], columns_of(self._plan, 0, pivots[1] - pivots[0]).stop
         is_holder = (self.place[0] == holder[0], self.place[1] == holder[1])
         across, down = self._A.shape[1], self._A.shape[0]
         panels = self._panels[pivots] = _ReceivedPanels(
             pivots,
             closed[: height * width].reshape(height, width) if is_holder[0] else None,
-            None if is_holder[0] else rows[: height * across].reshape(height, across),
+            None if is_holder[0] and not keeps_rows else rows[: height * across].reshape(height, across),
             columns[: down * width].reshape(down, width),
         )
         return panels
 
-    def column_panel(self, pivots: Range) -> Array:
-        """Return the columns of a block with their current entries."""
-        return self._A[:, columns_of(self._plan, *self.local_columns(pivots))]
+    def column_panel(self, pivots: Range, vertices: Range) -> Array:
+        """Return the columns of a block in the rows of some vertices, with their current entries."""
+        rows = slice(*self.local_rows(vertices))
+        return self._A[rows, columns_of(self._plan, *self.local_columns(pivots))]
+
+    def keep_columns(self, engine: Engine, pivots: Range, vertices: Range) -> None:
+        """Copy the columns of a block in the rows of some vertices, before the block is eliminated from them."""
+        panel = self.column_panel(pivots, vertices)
+        if len(panel):
+            engine.copy_panel(panel, self.pivot_columns(pivots, slice(*self.local_rows(vertices))))
+
+    def keep_rows(self, engine: Engine, pivots: Range) -> None:
+        """Copy the closed rows of a block, if there is memory for it."""
+        rows = self._panels[pivots].rows
+        if rows is not None:
+            engine.copy_panel(self._A[slice(*self.local_rows(pivots))], rows)
 
 
 class _DivergenceWord:
@@ -210,6 +311,10 @@ class _DivergenceWord:
         return int(self.value[0])
 
 
+#: A function of an engine and of some ranges, and these ranges.
+_Task: TypeAlias = tuple[Callable[..., None], tuple[Any, ...]]
+
+
 class _RankTasks:
     """The tasks of one rank, each enqueued after the tasks that it depends on."""
 
@@ -225,7 +330,7 @@ class _RankTasks:
         self._lanes, self._transport, self._grid, self._word = lanes, transport, grid, word
         self._elimination, self._tiles, self._n = elimination, tiles, grid.n
 
-    def _run_tasks(self, lane: int, tasks: list[tuple[Callable[..., None], tuple[Any, ...]]], *marks: Any) -> Any:
+    def _run_tasks(self, lane: int, tasks: Sequence[_Task], *marks: Any) -> Any:
         """Enqueue tasks on a lane after some marks, and return the mark of their end."""
 
         def run(engine: Engine) -> None:
@@ -238,20 +343,22 @@ class _RankTasks:
         """Return whether this rank closes a block."""
         return self._grid.holder(L) == self._tiles.place
 
-    def begin(self, L: Range) -> Any:
-        """Close a block, broadcast it and its columns, and return the mark of their arrival."""
+    def begin(self, L: Range, active: Range, keeps_rows: bool, *marks: Any) -> Any:
+        """Close a block, broadcast it and its columns in some rows, and return the mark of their arrival.
+
+        ``keeps_rows`` is that of `_Tiles.allocate`.
+        """
         tiles, transport, lanes, word = self._tiles, self._transport, self._lanes, self._word
         p, q = self._grid.holder(L)
         is_holder = (tiles.place[0] == p, tiles.place[1] == q)
-        panels = tiles.allocate(L, (p, q))
+        panels = tiles.allocate(L, (p, q), keeps_rows)
 
         def close(engine: Engine) -> None:
             if is_holder[1]:
-                engine.copy_panel(tiles.column_panel(L), panels.columns)
+                tiles.keep_columns(engine, L, active)
             if all(is_holder):
                 self._elimination.close(engine, L)
-                block = tiles.column_panel(L)[slice(*tiles.local_rows(L))]
-                engine.copy_panel(block, panels.closed)
+                engine.copy_panel(tiles.column_panel(L, L), panels.closed)
                 if word is not None:
                     word.record()
 
@@ -262,7 +369,7 @@ class _RankTasks:
                 transport.broadcast(word.value, p * self._grid.shape[1] + q, "all")
             transport.broadcast(panels.columns, q, "row")
 
-        return lanes.run(COMMUNICATION, send_across, lanes.run(PANELS, close))
+        return lanes.run(COMMUNICATION, send_across, lanes.run(PANELS, close, *marks))
 
     def finish(self, L: Range, begun: Any) -> Any:
         """Close the rows of a block, broadcast them, and return the mark of the arrival of all panels.
@@ -272,29 +379,46 @@ class _RankTasks:
         tiles, transport, p = self._tiles, self._transport, self._grid.holder(L)[0]
         closed = begun
         if tiles.place[0] == p:
-            others = [(self._elimination.update_panel, (L, rest)) for rest in ((0, L[0]), (L[1], self._n))]
-            closed = self._run_tasks(PANELS, others, begun)
+            tasks: list[_Task] = [
+                *((self._elimination.update_panel, (L, rest)) for rest in ((0, L[0]), (L[1], self._n))),
+                (tiles.keep_rows, (L,)),
+            ]
+            closed = self._run_tasks(PANELS, tasks, begun)
         return self._lanes.run(COMMUNICATION, lambda lane: transport.broadcast(tiles.pivots(L), p, "column"), closed)
 
-    def eliminate_next(self, K: Range, next_ranges: tuple[Range, Range], arrival: Any, remainder: Any) -> Any:
-        """Eliminate K from the rows and columns of the next block."""
+    def eliminate_next(
+        self, K: Range, next_ranges: tuple[Range, Range], active: Range, arrival: Any, remainder: Any
+    ) -> Any:
+        """Eliminate K from the rows of the next block, and from its columns in the active rows."""
         (rows, columns), eliminate = next_ranges, self._elimination.eliminate
         tasks = [
             (eliminate, (K, rows, (0, self._n))),
-            (eliminate, (K, (0, K[0]), columns)),
-            (eliminate, (K, (rows[1], self._n), columns)),
+            (eliminate, (K, (active[0], K[0]), columns)),
+            (eliminate, (K, (rows[1], active[1]), columns)),
         ]
-        return self._run_tasks(PANELS, tasks, arrival, remainder)
+        return self._run_tasks(PANELS, [task for task in tasks if _length(task[1][1]) > 0], arrival, remainder)
 
     def eliminate_rest(self, K: Range, next_ranges: tuple[Range, Range], row_range: Range, arrival: Any) -> Any:
         """Eliminate K from the remaining tiles in some rows."""
         (rows, columns), eliminate = next_ranges, self._elimination.eliminate
         tasks = [
             (eliminate, (K, (max(others[0], row_range[0]), min(others[1], row_range[1])), beside))
-            for others in ((0, K[0]), (max(K[1], rows[1]), self._n))
+            for others in ((0, K[0]), (max(K[1], rows[1]) if rows[0] < self._n else K[1], self._n))
             for beside in ((0, columns[0]), (columns[1], self._n))
         ]
-        return self._run_tasks(REMAINDER, [task for task in tasks if task[1][1][0] < task[1][1][1]], arrival)
+        return self._run_tasks(REMAINDER, [task for task in tasks if _length(task[1][1]) > 0], arrival)
+
+    def eliminate_group(self, group: Sequence[Range], vertices: Range, *marks: Any) -> Any:
+        """Eliminate all blocks of a group, in their order, from the local rows of other vertices."""
+        tasks: list[_Task] = [
+            task
+            for K in group
+            for task in (
+                (self._tiles.keep_columns, (K, vertices)),
+                (self._elimination.eliminate, (K, vertices, (0, self._n))),
+            )
+        ]
+        return self._run_tasks(PANELS, tasks, *marks)
 
 
 def multiply_tiles(engine: Engine, transport: Transport, grid: Grid, C: Array, A: Array, B: Array) -> None:

@@ -128,14 +128,18 @@ class DeviceBufferPool:
     copiers
         The threads that transfer rows in one direction. If they are several, threads may read and write different rows
         of a store at the same time.
+    alternates
+        Whether no rows are read and written at the same time. One set of stages then serves both directions.
     """
 
-    def __init__(self, n: int, dtype: np.dtype[Any], limit: int, piece: int, copiers: int = 1) -> None:
+    def __init__(
+        self, n: int, dtype: np.dtype[Any], limit: int, piece: int, copiers: int = 1, *, alternates: bool = False
+    ) -> None:
         self._cupy = load_cupy()
         self._n, self._dtype, self._limit = n, dtype, limit
         self._count = max(1, min(copiers, piece, _MAX_COPIERS))
         self._piece = piece // self._count
-        self._row_bytes = n * dtype.itemsize
+        self._row_bytes, self._alternates = n * dtype.itemsize, alternates
         self._device = self._cupy.cuda.runtime.getDevice()
 
     def __enter__(self) -> DeviceBufferPool:
@@ -144,7 +148,7 @@ class DeviceBufferPool:
         self.pool.set_limit(size=self._limit)
         self._contexts.enter_context(cuda.using_allocator(self.pool.malloc))
         self._main_stream = cuda.get_current_stream()
-        self._copiers: dict[str, list[_Stages]] = {}
+        self._copiers: dict[Callable[..., None] | None, list[_Stages]] = {}
         self._threads = ThreadPoolExecutor(2 * self._count, "copier")
         return self
 
@@ -165,13 +169,14 @@ class DeviceBufferPool:
         return mark
 
     def read(self, store: Any, first_row: int, rows: Any) -> None:
-        self._run(_read_parts, "read", store, first_row, rows)
+        self._run(_read_parts, store, first_row, rows)
 
     def write(self, store: Any, first_row: int, rows: Any) -> None:
-        self._run(_write_parts, "write", store, first_row, rows)
+        self._run(_write_parts, store, first_row, rows)
 
-    def _run(self, transfer: Callable[..., None], direction: str, store: RowStore, first_row: int, rows: Array) -> None:
+    def _run(self, transfer: Callable[..., None], store: RowStore, first_row: int, rows: Array) -> None:
         """Let each copier transfer every ``self._count``-th part of the rows, and wait for all of them."""
+        direction = None if self._alternates else transfer
         if direction not in self._copiers:  # a pool that only reads, or only writes, pins half of the memory
             with self._cupy.cuda.Device(self._device):
                 self._copiers[direction] = [

@@ -11,7 +11,6 @@ from matrices import matrix
 from strips import METHOD, rounding_matrix, same_bits
 
 import semiring as sr
-from semiring.closures import api
 from semiring.distributed import predecessor_rows, several_gpus
 from semiring.errors import DivergenceError, DomainError, NegativeCycleError
 from semiring.kernels.cuda.entries.entry_passes import copy
@@ -43,9 +42,12 @@ def cupy():
 def several(request, cupy, monkeypatch):
     """Return the names of several GPUs. If fewer exist, each holds several shares, which are copied within it too."""
     names = tuple(f"cuda:{number}" for number in range(min(request.param, count())))
-    monkeypatch.setattr(several_gpus, "method_on_devices", shared_by(several_gpus.method_on_devices, request.param))
-    for function in (several_gpus.close_stack_on_devices, predecessor_rows.predecessors_on_devices):
-        monkeypatch.setattr(api, function.__name__, shared_by(function, request.param))
+    for module, name in (
+        (several_gpus, "method_on_devices"),
+        (several_gpus, "close_stack_on_devices"),
+        (predecessor_rows, "predecessors_on_devices"),
+    ):
+        monkeypatch.setattr(module, name, shared_by(getattr(module, name), request.param))
     return names
 
 
@@ -225,7 +227,7 @@ def test_several_gpus_find_predecessors(rng, cupy, several):
 )
 def test_several_gpus_search_rows_of_the_host(rng, several, monkeypatch, name, dtype, height):
     """The trees are those of one GPU, whatever the height of a strip; many ties and few edges are tried too."""
-    found, search = [], vars(api)["predecessors_on_devices"]  # shared out by the fixture
+    found, search = [], predecessor_rows.predecessors_on_devices  # shared out by the fixture
 
     def recorded(*arguments):
         found.append(search(*arguments))
@@ -233,7 +235,7 @@ def test_several_gpus_search_rows_of_the_host(rng, several, monkeypatch, name, d
 
     monkeypatch.setattr(predecessor_rows, "_LEAST_ROWS", 1)
     monkeypatch.setattr(predecessor_rows, "_STRIP_BYTES", height * 700 * 8)
-    monkeypatch.setattr(api, "predecessors_on_devices", recorded)
+    monkeypatch.setattr(predecessor_rows, "predecessors_on_devices", recorded)
     values = rng.integers(1, 10**6, (700, 700)) if dtype == "int32" else 1 - rng.random((700, 700))
     ties = values // 250_000 if dtype == "int32" else np.rint(4 * values) / 8
     for weights, density in ((values, 1.0), (values, 0.01), (ties, 0.02)):

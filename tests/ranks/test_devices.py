@@ -27,11 +27,17 @@ TWO = ("cuda:0", "cuda:1")
 @pytest.fixture(autouse=True)
 def gpus(monkeypatch):
     """Return two GPUs, with the schedule of one with small blocks."""
-    stream, device = types.SimpleNamespace(synchronize=lambda: None), types.SimpleNamespace(use=lambda: None)
-    cuda = types.SimpleNamespace(Device=lambda number: device, get_current_stream=lambda: stream)
+    done, device = types.SimpleNamespace(synchronize=lambda: None), types.SimpleNamespace(use=lambda: None)
+    stream = types.SimpleNamespace(synchronize=lambda: None, record=lambda event: event)
+    cuda = types.SimpleNamespace(
+        Device=lambda number: device,
+        Event=lambda disable_timing: done,
+        get_current_stream=lambda: stream,
+    )
     cupy = types.SimpleNamespace(cuda=cuda, empty=np.empty)
+    monkeypatch.setattr(several_gpus, "available_device_memory", lambda: 1 << 40)
     monkeypatch.setattr(several_gpus, "load_cupy", lambda: cupy)
-    monkeypatch.setattr(several_gpus, "DeviceBufferPool", lambda n, dtype, *_: HostBufferPool(n, dtype))
+    monkeypatch.setattr(several_gpus, "DeviceBufferPool", lambda n, dtype, *_, **options: HostBufferPool(n, dtype))
     monkeypatch.setattr(several_gpus, "DeviceTransport", lambda groups, carry: HostTransport(groups))
     monkeypatch.setattr(several_gpus, "get_backend", lambda name: get_backend("cpu"))
     make_small(monkeypatch)
@@ -79,6 +85,35 @@ def test_the_closure_is_that_of_one(rng, name, dtype, layout):
     assert sr.closure(given, name, device=TWO, out=out) is out
     one = sr.closure(given, name, method=METHOD, out=np.empty_like(given))  # turned where columns are adjacent
     assert same_bits(np.ascontiguousarray(out), np.ascontiguousarray(one))
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+@pytest.mark.parametrize("count", [2, 3])
+def test_rows_travel_while_pivots_are_eliminated(monkeypatch, rng, count, rounds):
+    monkeypatch.setattr(several_gpus, "_PIVOTS_PER_READ", {"elements": 32 * (rounds - 1), "bits": 32 * (rounds - 1)})
+    devices = tuple(f"cuda:{number}" for number in range(count))
+    for name, dtype in (("min_plus", "float32"), ("max_min", "int16"), ("plus_times", "float64")):
+        for n in (1, 31, 33, 64, 65, 129, 193, 300):
+            A = rounding_matrix(rng, n, name, dtype)
+            expected = sr.closure(A, name, method=METHOD)
+            assert same_bits(sr.closure(A, name, device=devices, out=A), expected)
+    T = matrices.matrix(rng, 300, "boolean", "bool", density=0.01)
+    assert same_bits(sr.closure(sr.pack(T), "boolean", device=devices).unpack(), sr.closure(T, "boolean"))
+
+
+@pytest.mark.parametrize("direction", ["read", "write"])
+def test_rows_that_cannot_travel_are_an_error(monkeypatch, rng, direction):
+    class Broken(HostBufferPool):
+        def __init__(self, n, dtype, *_, **options):
+            super().__init__(n, dtype)
+
+        def fail(self, *_):
+            raise OSError("the matrix is gone")
+
+    setattr(Broken, direction, Broken.fail)
+    monkeypatch.setattr(several_gpus, "DeviceBufferPool", Broken)
+    with pytest.raises(OSError, match="the matrix is gone"):
+        sr.closure(rounding_matrix(rng, 300, "min_plus", "float32"), device=TWO)
 
 
 def test_signs_words_paths_files_and_stacks(rng, tmp_path):
