@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AUTO",
+    "LEAST",
+    "LEAST_ON_DEVICE",
     "Algorithm",
     "Circumstances",
     "Method",
@@ -38,6 +40,11 @@ __all__ = [
 ]
 
 AUTO = "auto"  # the name by which a caller leaves the choice of an algorithm to the library
+
+#: The number of vertices from which on the structure of a graph is analysed: for fewer, the scan takes more than 3 % of
+#: a dense closure.
+LEAST = 1536
+LEAST_ON_DEVICE = 8192  # on a GPU: the scan takes 1.2 % of a dense closure, and 6.7 % for 6144 vertices
 
 Storage: TypeAlias = Literal["elements", "bits"]
 
@@ -178,7 +185,9 @@ class Algorithm:
             return None
         if self.structure not in c.structure:
             return "disabled by structure="
-        return None if c.is_large else "too few vertices: the structure of the graph is not analysed"
+        if c.is_large:
+            return None
+        return f"fewer than {LEAST_ON_DEVICE if c.on_device else LEAST:,} vertices: the graph is not analysed"
 
     def supports(self, facts: Facts) -> bool:
         """Return whether the algorithm closes the semiring on the dtype, whatever the entries.

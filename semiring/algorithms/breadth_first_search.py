@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from semiring.algebra.catalogue import min_plus
-from semiring.algorithms.algorithm import AUTO, Algorithm, Circumstances
+from semiring.algorithms.algorithm import AUTO, LEAST, Algorithm, Circumstances
+from semiring.arrays.memory import format_bytes
 from semiring.graphs.graph_structure import Structure
 from semiring.graphs.strongly_connected import edge_words, run_parallel, run_strips
 from semiring.kernels.engine import Engine
@@ -74,7 +75,7 @@ class BreadthFirstSearch(Algorithm):
     def reason_against(self, p: Problem) -> str | None:
         facts = p.facts
         if facts.storage == "sparse" and not p.circumstances.is_large and (p.plus or p.predecessors is not None):
-            return "of few vertices with stored edges, only A* without predecessors"
+            return f"of fewer than {LEAST:,} vertices with stored edges, only A* without predecessors"
         if p.semiring is not min_plus or facts.one_weight is None:
             return "not min-plus, or edges of different weights"
         if not facts.one_weight > 0 or p.matrix.may_change_numbers:
@@ -86,9 +87,9 @@ class BreadthFirstSearch(Algorithm):
         if not facts.on_device:
             return None
         if facts.structure.pattern is not None and facts.structure.widest_level * _LEVELS < p.n:
-            return "paths have more edges than are fast on a GPU"
-        if _BITS * p.n**2 // 8 > _free_device_memory():
-            return "the GPU has too little free memory for the sets of reached vertices"
+            return f"paths may have more than {_LEVELS:,} edges, each a launch on a GPU"
+        if (needed := _BITS * p.n**2 // 8) > (free := _free_device_memory()):
+            return f"the sets of reached vertices need {format_bytes(needed)}, and the GPU has {format_bytes(free)}"
         return None
 
     def least_cost(self, p: Problem) -> float:

@@ -33,6 +33,7 @@ from semiring.arrays.entries import check_entries
 from semiring.arrays.scans import unbounded_error
 from semiring.arrays.sparse import stored_entries
 from semiring.errors import DomainError
+from semiring.graphs.graph_structure import FEW
 from semiring.kernels.engine import Engine, make_plan
 from semiring.namespaces import Array
 from semiring.thread_counts import get_threads
@@ -201,7 +202,7 @@ class Johnson(Algorithm):
         if is_stored and np.isinf(stored_entries(facts.operand)[2]).any():
             return _INFINITE
         if not (is_named or is_stored) and facts.structure.pattern is None:
-            return "not known to have few edges"
+            return f"not known to have at most {p.n**2 // FEW:,} edges"
         return None
 
     def late_reason(self, p: Problem) -> str | None:

@@ -21,6 +21,7 @@ import numpy as np
 
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.algorithm import AUTO, Algorithm, Circumstances
+from semiring.algorithms.potentials.small_matrices import SMALL
 from semiring.algorithms.predecessors import PredecessorSearch
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.stars import add_matrix_index
@@ -52,7 +53,7 @@ class SmallLoop(Algorithm):
         if c.on_device or c.several or c.method != AUTO:
             return "only of matrices in the memory of the host, by any method"
         if not c.is_small or (c.structure and c.is_large):
-            return "too many vertices for one loop"
+            return f"more than {SMALL} vertices" if not c.is_small else "the structure of the graph is known"
         return super().reason_by_options(c)
 
     def reason_against(self, p: Problem) -> str | None:
@@ -137,7 +138,9 @@ class StackTogether(Algorithm):
             return "the backend closes one matrix at a time"
         if not facts.sums_are_safe:
             return "the weights of each matrix need a validation of their own"
-        return None if _is_small(p) or _are_many(p) else "each matrix is large enough to use the whole machine"
+        if _is_small(p) or _are_many(p):
+            return None
+        return f"fewer than {_least_stack(p):,} matrices of {p.n:,} vertices, each of which uses the whole machine"
 
     def cost(self, p: Problem) -> float:
         return 0.0
@@ -162,8 +165,7 @@ class StackTogether(Algorithm):
     def describe(self, p: Problem) -> str:
         if _is_small(p):
             return "small matrices: closed side by side by one launch"
-        least = schedule_for(p.backend.name, p.facts.dtype).min_stack(p.n)
-        return f"{least} or more matrices of this size: closed together, pivot by pivot"
+        return f"{_least_stack(p)} or more matrices of this size: closed together, pivot by pivot"
 
 
 def _is_small(p: Problem) -> bool:
@@ -173,7 +175,12 @@ def _is_small(p: Problem) -> bool:
 
 
 def _are_many(p: Problem) -> bool:
-    return bool(p.facts.shape[0] >= schedule_for(p.backend.name, p.facts.dtype).min_stack(p.n))
+    return bool(p.facts.shape[0] >= _least_stack(p))
+
+
+def _least_stack(p: Problem) -> int:
+    """Return the least number of matrices of this size that are closed together."""
+    return schedule_for(p.backend.name, p.facts.dtype).min_stack(p.n)
 
 
 class OneByOne(Algorithm):

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from semiring.algorithms.algorithm import Algorithm
+from semiring.graphs.graph_structure import FEW
 from semiring.kernels.engine import Engine
 from semiring.namespaces import Array
 
@@ -55,20 +56,23 @@ class Supernodal(Algorithm):
     def reason_against(self, p: Problem) -> str | None:
         facts, graph, n = p.facts, p.facts.structure, p.n
         if graph.pattern is None:
-            return "not known to have few edges"
+            return f"not known to have at most {n * n // FEW:,} edges"
         if not p.semiring.idempotent:
             return "⊕ is not idempotent: which pivots have a star depends on the order"
         if facts.weights_gain:
             return "only numbers of 0 or more, and products that do not gain"
         if p.options.method == self.name:
             return None
-        edges = graph.edges
-        if edges is None or edges * (1 if graph.is_symmetric else 2) > _EDGES * n * max(1.0, n / 4096):
-            return "too many edges for an elimination order to pay for its time"
+        edges, most = graph.edges, _EDGES * n * max(1.0, n / 4096) / (1 if graph.is_symmetric else 2)
+        if edges is None or edges > most:
+            listed = graph.pattern.indices.size
+            return f"{listed:,} edges, more than {min(most, n * n / FEW):,.0f}: an elimination order takes too long"
         if facts.on_device and n < _LEAST_ON_DEVICE:
-            return "too few vertices for an elimination order beside a GPU"
-        widths = _WIDTHS_ON_DEVICE if facts.on_device else _WIDTHS
-        return None if graph.widest_level * widths <= n else "one search found no small separators"
+            return f"{n:,} vertices, fewer than {_LEAST_ON_DEVICE:,}: a GPU does not wait for an elimination order"
+        widths, widest = _WIDTHS_ON_DEVICE if facts.on_device else _WIDTHS, graph.widest_level
+        if widest * widths <= n:
+            return None
+        return f"one search found no small separators: {widest:,} of {n:,} vertices are in one level"
 
     def least_cost(self, p: Problem) -> float:
         return float(PAIRS_PER_WRITE * p.n**2)

@@ -143,7 +143,7 @@ class Triangular(Algorithm):
         if not p.semiring.idempotent:
             return "⊕ is not idempotent: it counts paths"
         if p.n < _LEAST and p.options.method != self.name:
-            return "too few vertices for structure analysis to be worthwhile"
+            return f"{p.n:,} vertices, fewer than {_LEAST:,}: the graph is not analysed"
         graphs = p.backend.capabilities.graphs
         if graphs is None or not graphs.has_bit_kernels(p.kernel_plan, p.n):
             return "the backend has no kernels for edges of packed bits"

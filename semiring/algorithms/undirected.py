@@ -166,7 +166,7 @@ class Undirected(Algorithm):
         if not p.semiring.commutative:
             return "⊗ does not commute"
         if p.n < _LEAST and p.options.method != self.name:
-            return "too few vertices for one triangle to be faster"
+            return f"{p.n:,} vertices, fewer than {_LEAST:,}: one triangle is not faster"
         return None if p.facts.structure.is_symmetric else "not known to be undirected"
 
     def least_cost(self, p: Problem) -> float:

@@ -269,8 +269,8 @@ def packed_bits(p: Problem) -> Problem | str:
         return "a method was named, or the input is a stack"
     if is_structural(method) and "bits" not in method_named(method).storages:
         return "the named method reads one byte an entry"
-    if method == "auto" and p.n < closure_speed(p.backend.name, m.dtype).pack:
-        return "too few vertices for packing to be faster"
+    if method == "auto" and p.n < (least := closure_speed(p.backend.name, m.dtype).pack):
+        return f"{p.n:,} vertices, fewer than {least:,}: packing is not faster"
     if not can_pack(p.semiring, p.facts.on_device):
         return "the backend has no packed bits for this semiring"
     return p.replace(matrix=p.read(storage="bits"), signs="below")

@@ -17,7 +17,7 @@ import numpy as np
 from semiring import profiling
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import min_plus
-from semiring.algorithms.algorithm import AUTO, Circumstances, Method, MethodOptions
+from semiring.algorithms.algorithm import AUTO, LEAST, LEAST_ON_DEVICE, Circumstances, Method, MethodOptions
 from semiring.algorithms.dense import dense_method_of
 from semiring.algorithms.johnson import SparseGraph, graph_potentials, sparse_graph
 from semiring.algorithms.methods import is_structural, method_named
@@ -54,10 +54,6 @@ __all__ = ["LEAST", "STRUCTURES", "Block", "Facts", "Options", "Problem", "Strip
 
 Result = TypeVar("Result")
 
-#: The number of vertices from which on the structure of a graph is analysed: for fewer, the scan takes more than 3 % of
-#: a dense closure.
-LEAST = 1536
-LEAST_ON_DEVICE = 8192  # on a GPU: the scan takes 1.2 % of a dense closure, and 6.7 % for 6144 vertices
 LEAST_STORED = 256  # for stored edges of one weight: counting hops takes at most half the time of a dense closure
 
 #: The uses of the structure of a graph, by the names for ``structure=``.

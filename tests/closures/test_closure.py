@@ -614,7 +614,7 @@ def test_explanation(rng):
     assert "pairs of ⊗ and ⊕ predicted" in text
     assert "no weight below 0" in text
     assert "why.details" in text
-    assert "too few vertices: the structure of the graph is not analysed" in explanation.details
+    assert "fewer than 1,536 vertices: the graph is not analysed" in explanation.details
     _, full = closure(np.ones((4, 4)), explain="full")
     assert str(full) == full.details
     names = {answer.name for answer in full.answers}
