@@ -17,7 +17,7 @@ SMALL = {
     "benchmarks.gpu.bits": (
         "--sizes 512 --panels 512 --wide 1024 --large 1024 --vertices 2048 --million 4096 --counted 0.2"
     ),
-    "benchmarks.gpu.centrality": "--graph 200 800 --sources 20 --changed 100 300 --changes 3",
+    "benchmarks.gpu.centrality": "--graph 200 800 --sources 20 --dense 60 --changed 100 300 --changes 3",
     "benchmarks.gpu.closure": "--sizes 640 --energy 512 --counted 0.2",
     "benchmarks.gpu.compat": "--vertices 64 200",
     "benchmarks.gpu.gemm": "--divide 16",
@@ -28,7 +28,6 @@ SMALL = {
     "benchmarks.gpu.rates": "--sizes 256 --paths 256 --stack 10 32",
     "benchmarks.gpu.regression": "--sizes 256 --small 64 --stack 10 32",
     "benchmarks.gpu.several": "--n 512 --bits 1024 --paths 512 --stack 8 40 --rows 4",
-    "benchmarks.gpu.sparse_products": "--vertices 400 200 --scale 6",
     "benchmarks.gpu.stacks": "--stack 5 6 --searched 3 40",
     "benchmarks.gpu.sparse_products": "--vertices 2000 100 --scale 6 --layer 30 90 4 --batch 2",
     "benchmarks.gpu.staged": "--sizes 129",
