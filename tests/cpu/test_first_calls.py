@@ -141,9 +141,8 @@ def test_loops_that_python_runs_have_the_bits_of_the_compiled_loops(rng, in_nump
         if semiring == sr.max_plus:
             A = np.where(np.triu(np.ones((n, n), bool), 1), A, semiring.zero_for(A.dtype))
         zero = semiring.zero_for(A.dtype)
-        calls = {"searches": lambda A=A: _search(A, semiring)}
+        calls = {"searches": lambda A=A: _search(A, semiring), "updates": lambda A=A: _update(A, semiring)}
         if dtype != "bool":
-            calls["updates"] = lambda A=A: _update(A, semiring)
             calls["counts"] = lambda A=A: [_count(A, semiring)]
         if dtype != "bool" and semiring not in (OWN, sr.lukasiewicz):
             calls["ranked"] = lambda A=A, n=n: [

@@ -106,7 +106,10 @@ def _improve_rows(sr, D, P, u, v, weight, zero, vertices, ends, touched, first, 
 
 @inner
 def _attains(value, goal, share, slack):
-    return is_tight(value, goal, np.abs(np.float64(value)) + np.abs(np.float64(goal)), share, slack)
+    if share + slack == 0:  # truth values have no difference, and that of unsigned integers may wrap
+        return value == goal
+    x, y = np.float64(value), np.float64(goal)
+    return is_tight(x, y, np.abs(x) + np.abs(y), share, slack)
 
 
 @inner
