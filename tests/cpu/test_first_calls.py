@@ -486,7 +486,8 @@ print(lines)
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators have no trim threshold")
-def test_compiled_kernels_leave_the_freed_memory_of_the_caller(tmp_path):
+@pytest.mark.parametrize("seconds", ["0", "1000"], ids=["compiled", "NumPy"])
+def test_calls_leave_the_freed_memory_of_the_caller(seconds):
     """A NumPy loop faults no pages in at each step, although memory is kept that was allocated beside an array."""
     program = """
 import resource
@@ -506,6 +507,6 @@ del result
 print(faults())
 """
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_"))}
-    environment["SEMIRING_NUMPY_SECONDS"] = "0"
+    environment["SEMIRING_NUMPY_SECONDS"] = seconds
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment)
     assert int(done.stdout) < 100 * 488 / 4, "an array has 488 pages"

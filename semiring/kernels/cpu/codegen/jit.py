@@ -10,7 +10,6 @@ import inspect
 import os
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from functools import cache, partial
 from typing import Any
 
@@ -39,21 +38,6 @@ from semiring.kernels.cpu.codegen.target import host
 from semiring.logs import Compilation
 
 Modules = tuple[str, ...]
-
-
-def _raise_trim_threshold() -> None:
-    """Free a large block, so that malloc keeps the freed memory of the caller's arrays instead of returning it.
-
-    glibc returns the free memory at the end of its heap to the system from twice the largest block on that a process
-    has freed. Compiled kernels keep memory that was allocated beside a result. A NumPy loop over arrays as large as
-    that result then returned and faulted in two arrays at every second step, and took 3 to 6 times as long. With the
-    largest block that glibc takes into account, the limit is 62 MiB. The block is never touched, so it costs nothing.
-    """
-    with suppress(MemoryError):
-        np.empty(31 << 20, np.uint8)
-
-
-_raise_trim_threshold()
 
 
 def fingerprint(modules: Modules) -> str | None:
