@@ -137,33 +137,27 @@ print(json.dumps(times))
 
 _WAITING = """
 import signal
-def loop(): closure(A, np.minimum, np.maximum, -np.inf)
-def product(): [G @ G for _ in range(5)]
-G, median = rng.random((700, 700)), lambda seconds: float(np.median(seconds))
-peers = loop, product
-alone, meanwhile = [[], []], [[], []]
-for peer in peers: timed(peer)
+G, alone, meanwhile, median = rng.random((700, 700)), [], [], lambda seconds: float(np.median(seconds))
+peer = (lambda: closure(A, np.minimum, np.maximum, -np.inf)) if {is_numpy} else (lambda: [G @ G for _ in range(10)])
+timed(peer)
 from semiring.kernels.cpu import compiler_process
 t, stopped = clock(), 0.0
 while compiler_process._requests.process is None:
     assert clock() - t < 60, "no process was started"
     {call}
 process = compiler_process._requests.process
-while process.poll() is None and (clock() - t < {limit} or not meanwhile[1]):
-    for into in (alone, meanwhile):
-        began = clock()
-        if into is alone: process.send_signal(signal.SIGSTOP)
-        for peer, times in zip(peers, into): times.append(timed(peer))
-        if into is alone:
-            process.send_signal(signal.SIGCONT)
-            stopped += clock() - began
+while process.poll() is None and (clock() - t < {limit} or not meanwhile):
+    began = clock()
+    process.send_signal(signal.SIGSTOP)
+    alone += [timed(peer) for _ in range(5)]
+    process.send_signal(signal.SIGCONT)
+    stopped += clock() - began
+    meanwhile += [timed(peer) for _ in range(5)]
     if "numba" not in sys.modules: {call}
 compiled = clock() - t - stopped
-calls = [timed(lambda: {call}) for _ in range(5)]
-after = [timed(loop) for _ in range(9)]
-alone, meanwhile = [*map(median, alone)], [*map(median, meanwhile)]
-costs = [meanwhile[0] / alone[0], meanwhile[1] / alone[1], median(after) / alone[0]]
-print(json.dumps([compiled, calls[0], min(calls[1:]), *costs]))
+calls = [timed(lambda: {call}) for _ in range(5 if {is_numpy} else 0)]
+after = [timed(peer) for _ in range(9)]
+print(json.dumps([compiled, *calls[:2], *(median(times) / median(alone) for times in (meanwhile, after))]))
 """
 
 _ON_GPU = """
@@ -255,10 +249,14 @@ def waiting(options: argparse.Namespace) -> Table | None:
         return None
     rows: list[list[Any]] = []
     for name in ("product, max_plus", "closure, min_max"):
-        code = _WAITING.format(call=_CALLS[name][0], limit=at_most(120))
-        with tempfile.TemporaryDirectory() as cache:
-            seconds = _fresh(code, 500, cache)
-        rows.append([name, *map(format_seconds, seconds[:3]), *(f"{cost:.2f}" for cost in seconds[3:])])
+        measured = []
+        for is_numpy, limit in ((True, 60), (False, 15)):
+            code = _WAITING.format(call=_CALLS[name][0], limit=at_most(limit), is_numpy=is_numpy)
+            with tempfile.TemporaryDirectory() as cache:
+                measured.append(_fresh(code, 500, cache))
+        (*seconds, meanwhile, after), (_, blas, _) = measured
+        rows.append([name, *map(format_seconds, seconds), *(f"{cost:.2f}" for cost in (meanwhile, blas, after))])
+        print(*rows[-1], sep=", ", flush=True)
     costs = "NumPy meanwhile", "BLAS meanwhile", "NumPy afterwards"
     return Table(
         "The process that compiles beside the caller, n = 500",
