@@ -30,10 +30,9 @@ _reduce_min, _reduce_max = np.minimum.reduce, np.maximum.reduce
 def check_entries(array: Array, semiring: Semiring, name: str = "A", *, piece: int = PIECE) -> Scan:
     """Scan every entry, and raise `DomainError` with the first one that is NaN or outside the domain.
 
-    ``piece``: the bytes that one reduction reads.
-
-    The zero and the one of the semiring are always accepted. The cost is about that of reading the array once, and half
-    a MiB of workspace. An array on a GPU is read there, and the call waits for the result.
+    The zero and the one of the semiring are always accepted. The cost is about that of reading the array once, and a
+    workspace of about ``piece`` bytes, which one reduction reads. An array on a GPU is read there, and the call waits
+    for the result.
     """
     if type(array) is not np.ndarray and is_device_array(array):
         from semiring.kernels.cuda.entries.entry_scan import scan_array

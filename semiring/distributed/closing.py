@@ -16,18 +16,20 @@ The panels of L are sent while the remainder is computed, so ranks wait only for
 eliminated from every entry in the same order as in one memory, by the same products. Results are bitwise identical on
 every grid. (If a GPU splits k by the size of C, and ⊕ rounds, bits may differ.)
 
-Rows of a matrix in the memory of a host travel while the GPUs compute (`RowTransfers`). All pivots are eliminated from
-a row in one order, but two rows need not advance together. So the first pivots are closed among their own rows, and are
-eliminated from a further row when it has arrived. The last pivots are closed among their own rows too. Then they are
-eliminated from the other rows, which leave one after the other. The panels of these pivots are kept until then.
+Rows of a matrix in the memory of a host are transferred while the GPUs compute (`RowTransfers`). Each row meets the
+pivots in the same order, but two rows need not be at the same pivot. The first pivots, a *group*, are eliminated from
+their own rows first, and from each further row when it has arrived. The last pivots, another group, are eliminated from
+their own rows first too. Then they are eliminated from the remaining rows, a few at a time, which are transferred back
+at once. The panels of a group are kept until all rows have met its pivots.
 
 Cost: n³ / (P · Q) pairs and, for a rank, n² (1/P + 1/Q) entries received; workspace 2 · block · (n/P + n/Q) entries, or
-that of all pivots that are taken together. A pivot without a star is broadcast with the panels.
+with transfers of rows, the panels of a group. A pivot without a star is broadcast with the panels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -40,15 +42,15 @@ from semiring.kernels.engine import Engine
 from semiring.kernels.machines import closure_speed
 from semiring.namespaces import Array, array_namespace
 
-#: The parts in which a rank eliminates a group of pivots from its other rows. More parts would hide more of the copies.
-#: But each product of packed bits transposes the rows of the pivots.
+#: The parts in which a rank eliminates a group of pivots from its remaining rows. More parts would hide more of the
+#: transfers. But each product of packed bits transposes the rows of the pivots.
 _CHUNKS = 16
 
 __all__ = ["RowTransfers", "close_tiles", "multiply_tiles"]
 
 
 class RowTransfers(Protocol):
-    """Rows that arrive while the first pivots are eliminated, and leave while the last pivots are."""
+    """Transfers rows to the engine while the first pivots are eliminated, and back while the last pivots are."""
 
     @property
     def rounds(self) -> int:
@@ -60,12 +62,12 @@ class RowTransfers(Protocol):
         ...
 
     def send(self, block: Range, mark: Any) -> None:
-        """Let the rows of a block of this rank leave once the work before a mark has ended."""
+        """Transfer the rows of a block of this rank back after the work before a mark. The call does not wait."""
         ...
 
 
 class _ResidentRows:
-    """Rows that are there from the beginning, and stay."""
+    """The `RowTransfers` of rows that stay in the memory of the engine."""
 
     rounds = 0
 
@@ -97,9 +99,9 @@ def close_tiles(
     diverges
         Whether a pivot may have no star.
     transfers
-        How rows arrive and leave; None if A has them and keeps them. The grid then has one column.
+        The transfers of rows to A and from A, for a grid with one column; None if the rows stay in A.
     progress
-        ``progress(done, total)``, called after each block.
+        ``progress(done, total)``, called after each block of pivots, and after each part of the remaining rows.
 
     Returns
     -------
@@ -109,77 +111,68 @@ def close_tiles(
     blocks = [block for block in grid.blocks if block[0] < block[1]]
     if not blocks:
         return -1
-    moves = _ResidentRows() if transfers is None else transfers
-    groups = _group(blocks, moves.rounds)
-    tiles = _Tiles(engine, transport, grid, A, moves.rounds)
+    transfers = _ResidentRows() if transfers is None else transfers
+    rounds = min(transfers.rounds, len(blocks) // 2)
+    tiles = _Tiles(engine, transport, grid, A, max(2, rounds))
     word = _DivergenceWord(engine, A) if diverges else None
-    own, done = grid.rows(transport.rank).blocks, 0
+    own_blocks, done = grid.rows(transport.rank).blocks, 0
     speed = closure_speed(engine.backend.name, engine.plan.dtype)
     elimination = Elimination(tiles, grid.n, 0, speed.strip)
-    widest = max(stop - start for start, stop in blocks)
+    widest = max(map(_length, blocks))
     with transport.lanes(engine, has_concurrent_work=len(blocks) > 1) as lanes:
         for number in (PANELS, REMAINDER):
             lanes.reserve(number, max(workspace(engine, A.shape[1], 0, widest)))
         rank = _RankTasks(lanes, transport, grid, elimination, tiles, word)
 
-        def report(mark: Any, pivots: Sequence[Range], rows: Sequence[Range]) -> None:
+        def report(rows: Sequence[Range], pivots: Sequence[Range], mark: Any) -> None:
             nonlocal done
             done += sum(map(_length, pivots)) * sum(map(_length, rows))
             if progress is not None:
                 lanes.wait(mark)
                 progress(done * grid.n**2 // max(1, len(A)), grid.n**3)
 
-        rest = arrived = None
-        for group, active in groups:
-            rows = [block for block in own if active[0] <= block[0] < active[1]]
+        remainder = None
+        for group, active in _group(blocks, rounds):
+            rows, is_last = _blocks_in(own_blocks, active), group[-1] == blocks[-1]
             for block in rows:
-                moves.wait_for(block)
-            is_partial = active != (0, grid.n)
-            arrived = rank.finish(group[0], rank.begin(group[0], active, is_partial, rest))
-            halved = group if is_partial else blocks
-            middle = halved[len(halved) // 2][0]
-            for K, L in zip(group, (*group[1:], None), strict=True):
-                if word is not None and word.is_set(arrived):
-                    return word.read()
-                next_ranges, following = _next_ranges(K, L, grid.n), arrived
-                closes = L is not None and rank.is_closing(L)
-                if L is not None:
-                    rank.eliminate_next(K, next_ranges, active, arrived, rest)
-                    across = rank.begin(L, active, is_partial)
-                    if closes:
-                        following = rank.finish(L, across)
-                rest = rank.eliminate_rest(K, next_ranges, (active[0], middle), arrived)
-                if L is not None and not closes:
-                    following = rank.finish(L, across)
-                rest = rank.eliminate_rest(K, next_ranges, (middle, active[1]), arrived)
-                arrived = following
-                report(rest, [K], rows)
-            is_last = group[-1] == blocks[-1]
+                transfers.wait_for(block)
+            arrived, remainder = rank.close_group(group, active, remainder, partial(report, rows))
+            if word is not None and word.is_set(arrived):
+                break
             for block in rows if is_last else ():
-                moves.send(block, rest)
-            others = [block for block in own if block not in rows]
-            together = max(1, len(others) // _CHUNKS)
-            for chunk in (others[start : start + together] for start in range(0, len(others), together)):
+                transfers.send(block, remainder)
+            for chunk in _chunks([block for block in own_blocks if block not in rows]):
                 for block in chunk:
-                    moves.wait_for(block)
-                mark = rank.eliminate_group(group, (chunk[0][0], chunk[-1][1]), arrived, rest)
+                    transfers.wait_for(block)
+                mark = rank.eliminate_group(group, (chunk[0][0], chunk[-1][1]), arrived, remainder)
                 for block in chunk if is_last else ():
-                    moves.send(block, mark)
-                report(mark, group, chunk)
+                    transfers.send(block, mark)
+                report(chunk, group, mark)
     return -1 if word is None else word.read()
 
 
 def _group(blocks: Sequence[Range], rounds: int) -> list[tuple[Sequence[Range], Range]]:
-    """Return groups of pivot blocks, each with the rows from which a block is eliminated in its round.
+    """Return groups of pivot blocks, each with its active rows, from which a block is eliminated in its round.
 
-    All blocks of a group are eliminated from the other rows after its last round.
+    All blocks of a group are eliminated from the remaining rows after its last round.
     """
-    n, count = blocks[-1][1], min(rounds, len(blocks) // 2)
-    if count == 0:
+    n = blocks[-1][1]
+    if rounds == 0:
         return [(blocks, (0, n))]
-    first, middle, last = blocks[:count], blocks[count:-count], blocks[-count:]
+    first, middle, last = blocks[:rounds], blocks[rounds:-rounds], blocks[-rounds:]
     groups = [(first, (0, first[-1][1])), (middle, (0, n)), (last, (last[0][0], n))]
     return [(group, active) for group, active in groups if group]
+
+
+def _blocks_in(blocks: Sequence[Range], vertices: Range) -> list[Range]:
+    """Return the blocks that begin in a range of vertices."""
+    return [block for block in blocks if vertices[0] <= block[0] < vertices[1]]
+
+
+def _chunks(blocks: Sequence[Range]) -> list[Sequence[Range]]:
+    """Return blocks in parts of equally many: about `_CHUNKS` parts, or one part for each block."""
+    size = max(1, len(blocks) // _CHUNKS)
+    return [blocks[start : start + size] for start in range(0, len(blocks), size)]
 
 
 def _length(block: Range) -> int:
@@ -208,11 +201,12 @@ class _ReceivedPanels:
 class _Tiles(Rows):
     """The tiles of a rank, and the panels of the current and of the next block, or of a group of blocks."""
 
-    def __init__(self, engine: Engine, transport: Transport, grid: Grid, A: Array, rounds: int) -> None:
+    def __init__(self, engine: Engine, transport: Transport, grid: Grid, A: Array, count: int) -> None:
+        """Allocate memory for the panels of ``count`` blocks."""
         self._A, self._plan = A, engine.plan
         self._rows, self._columns = grid.rows(transport.rank), grid.columns(transport.rank)
         self.place, xp = grid.place(transport.rank), array_namespace(A)
-        widest = max(stop - start for start, stop in grid.blocks)
+        widest = max(map(_length, grid.blocks))
         width = columns_of(engine.plan, 0, widest).stop
         shape = (len(self._rows), len(self._columns))
         self._memory = [
@@ -221,7 +215,7 @@ class _Tiles(Rows):
                 xp.empty(widest * A.shape[1], A.dtype),
                 xp.empty(shape[0] * width, A.dtype),
             )
-            for _ in range(min(max(2, rounds), len(grid.blocks)))
+            for _ in range(min(count, len(grid.blocks)))
         ]
         self._panels: dict[Range, _ReceivedPanels] = {}
         self._count = 0
@@ -386,6 +380,36 @@ class _RankTasks:
             closed = self._run_tasks(PANELS, tasks, begun)
         return self._lanes.run(COMMUNICATION, lambda lane: transport.broadcast(tiles.pivots(L), p, "column"), closed)
 
+    def close_group(
+        self, group: Sequence[Range], active: Range, remainder: Any, report: Callable[[Sequence[Range], Any], None]
+    ) -> tuple[Any, Any]:
+        """Close the blocks of a group, and eliminate each from the active rows, while the next block is closed.
+
+        ``remainder`` is the mark of the end of the preceding group. ``report(pivots, mark)`` is called after each
+        block. The results are the marks of the arrival of the last panels, and of the end of the eliminations. If a
+        pivot has no star, the call may return before the last block.
+        """
+        keeps_rows, halves = active != (0, self._n), _blocks_in(self._grid.blocks, active)
+        middle = halves[len(halves) // 2][0]
+        arrived = self.finish(group[0], self.begin(group[0], active, keeps_rows, remainder))
+        for K, L in zip(group, (*group[1:], None), strict=True):
+            if self._word is not None and self._word.is_set(arrived):
+                break
+            next_ranges, following = _next_ranges(K, L, self._n), arrived
+            closes = L is not None and self.is_closing(L)
+            if L is not None:
+                self.eliminate_next(K, next_ranges, active, arrived, remainder)
+                across = self.begin(L, active, keeps_rows)
+                if closes:
+                    following = self.finish(L, across)
+            remainder = self.eliminate_rest(K, next_ranges, (active[0], middle), arrived)
+            if L is not None and not closes:
+                following = self.finish(L, across)
+            remainder = self.eliminate_rest(K, next_ranges, (middle, active[1]), arrived)
+            arrived = following
+            report([K], remainder)
+        return arrived, remainder
+
     def eliminate_next(
         self, K: Range, next_ranges: tuple[Range, Range], active: Range, arrival: Any, remainder: Any
     ) -> Any:
@@ -409,7 +433,7 @@ class _RankTasks:
         return self._run_tasks(REMAINDER, [task for task in tasks if _length(task[1][1]) > 0], arrival)
 
     def eliminate_group(self, group: Sequence[Range], vertices: Range, *marks: Any) -> Any:
-        """Eliminate all blocks of a group, in their order, from the local rows of other vertices."""
+        """Eliminate all blocks of a group, in their order, from the local rows of vertices that were not active."""
         tasks: list[_Task] = [
             task
             for K in group

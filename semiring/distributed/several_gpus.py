@@ -2,7 +2,7 @@
 
 The matrix stays in the caller's memory. All threads copy its rows to the GPUs at the same time, close them there
 (`semiring.distributed.closing`) and copy them back. The matrix may therefore be as large as the memory of all GPUs
-together. Rows of the host travel while the first and the last pivots are eliminated.
+together. Rows of the host are copied while the first and the last pivots are eliminated.
 """
 
 from __future__ import annotations
@@ -101,39 +101,38 @@ def _close_rank(
     cupy.cuda.Device(devices[ranks.rank]).use()  # no reset is needed, because the thread belongs to the library
     copiers = max(1, min(plan.threads, _COPIERS) // ranks.size)
 
-    def allocate() -> tuple[Any, int]:
-        local = cupy.empty((len(rows), A.shape[1]), A.dtype)
-        return local, 0 if is_device_array(A) else _rounds_in_memory(plan, grid, local)
-
-    tiles, rounds = agree(ranks, allocate)
+    tiles = agree(ranks, lambda: cupy.empty((len(rows), A.shape[1]), A.dtype))
     own = replace(plan, status=Status())
     engine = Engine(get_backend("cuda"), own, closure_speed("cuda", plan.dtype, plan.storage).panel)
     transport, progress = DeviceTransport(Groups(ranks, grid), broadcast_by_copies), None if ranks.rank else report
+    close = partial(close_tiles, engine, transport, grid, tiles, diverges=own.may_diverge, progress=progress)
     cupy.cuda.get_current_stream().synchronize()  # earlier work on the stream may use both arrays
     if is_device_array(A):
         agree(ranks, lambda: _copy_rows(rows, A, tiles))
-        failed = close_tiles(engine, transport, grid, tiles, diverges=own.may_diverge, progress=progress)
+        failed = close()
         agree(ranks, lambda: _copy_rows(rows, D, tiles, to_matrix=True))
         return failed
-    rounds = int(min(ranks.allgather(rounds)))
+    rounds = int(min(ranks.allgather(_rounds_in_memory(plan, grid, tiles))))
     with _HostTransfers((A, D), rows, tiles, devices[ranks.rank], copiers, rounds) as transfers:
-        return close_tiles(
-            engine, transport, grid, tiles, diverges=own.may_diverge, transfers=transfers, progress=progress
-        )
+        return close(transfers=transfers)
 
 
 def _rounds_in_memory(plan: KernelPlan, grid: Grid, tiles: Any) -> int:
-    """Return `RowTransfers.rounds` for rows of the host: enough to hide the copies, if the panels fit into the GPU."""
+    """Return `RowTransfers.rounds` for rows of the host: enough to hide the copies, if the panels fit into the GPU.
+
+    The memory of two rounds is left to the workspace of kernels.
+    """
     widest = max((stop - start for start, stop in grid.blocks), default=1)
-    wanted = 1 + -(-_PIVOTS_PER_READ[plan.storage] // widest)
-    panels: int = (widest * tiles.shape[1] + len(tiles) * columns_of(plan, 0, widest).stop) * tiles.itemsize
-    return max(1, min(wanted, available_device_memory() // max(1, panels)))
+    wanted, width = 1 + -(-_PIVOTS_PER_READ[plan.storage] // widest), columns_of(plan, 0, widest).stop
+    panels: int = (widest * tiles.shape[1] + (widest + len(tiles)) * width) * tiles.itemsize
+    return max(1, min(wanted, available_device_memory() // max(1, panels) - 2))
 
 
 class _HostTransfers:
-    """The rows of one GPU, which a thread reads from a matrix of the host and writes to another, or the same.
+    """The `RowTransfers` of one GPU: a thread copies its rows from a matrix of the host, and to another or the same.
 
-    A context manager: its exit waits until all rows have left, or after an error, until no thread uses the matrices.
+    A context manager. Its exit waits until all rows that were sent are written, or after an error, until no thread uses
+    the matrices. It raises an error of the thread.
     """
 
     def __init__(
@@ -159,17 +158,17 @@ class _HostTransfers:
             self._running.result()
 
     def wait_for(self, block: Range) -> None:
-        """Wait until the rows of a block are on the GPU. Raises the error of the thread that reads them."""
+        """Wait until the rows of a block are on the GPU. Raises an error of the thread that reads them."""
         self._arrivals[block].result()
 
     def send(self, block: Range, mark: Any) -> None:
-        """Let the rows of a block be written to the matrix once the work before a mark has ended."""
+        """Write the rows of a block to the matrix after the work before a mark. The call does not wait."""
         cuda = load_cupy().cuda
         mark = cuda.get_current_stream().record(cuda.Event(disable_timing=True)) if mark is None else mark
         self._departures.put((block, mark))
 
     def _run(self) -> None:
-        """Read all rows, then write them in the order of their departures."""
+        """Read the rows of all blocks, then write the rows of each block that is sent."""
         load_cupy().cuda.Device(self._device).use()  # no reset is needed, because the thread belongs to this object
         n, dtype, remaining = self._tiles.shape[1], self._tiles.dtype, list(self._parts)
         tallest = max((stop - start for start, stop in self._parts), default=1)

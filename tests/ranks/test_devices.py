@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import _thread
+import random
+import threading
+import time
 import types
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import matrices
 import numpy as np
 import pytest
 from in_ranks import METHOD, make_small
+from scipy.sparse.csgraph import floyd_warshall
 from strips import rounding_matrix, same_bits
 
 import semiring as sr
 from semiring.algorithms import schedule
 from semiring.arrays.device import device_numbers, single_device
+from semiring.distributed import closing, several_gpus
 from semiring.distributed import gpu_transports as device
-from semiring.distributed import several_gpus
+from semiring.distributed.grid import Grid
 from semiring.distributed.transports import HostTransport, run_ranks
 from semiring.errors import AlgebraError, DivergenceError, TooLargeError
 from semiring.kernels import get_backend
+from semiring.kernels.engine import make_plan
 from semiring.out_of_core.buffer_pools import HostBufferPool
 
 TWO = ("cuda:0", "cuda:1")
@@ -114,6 +122,155 @@ def test_rows_that_cannot_travel_are_an_error(monkeypatch, rng, direction):
     monkeypatch.setattr(several_gpus, "DeviceBufferPool", Broken)
     with pytest.raises(OSError, match="the matrix is gone"):
         sr.closure(rounding_matrix(rng, 300, "min_plus", "float32"), device=TWO)
+
+
+@pytest.mark.parametrize("lanes", ["threads", "one order", "streams"])
+def test_random_matrices_devices_and_rounds(monkeypatch, rng, lanes):
+    """Whatever was not read or received is filled with a wrong number, and reads take a random time."""
+
+    class SlowPool(HostBufferPool):
+        def __init__(self, n, dtype, *_, **options):
+            super().__init__(n, dtype)
+
+        def read(self, store, first_row, rows):
+            time.sleep(random.random() / 2000)
+            super().read(store, first_row, rows)
+
+    def transport(groups, carry):
+        if lanes == "one order":
+            return device.DeviceTransport(groups, lambda array, root, ranks: ranks.broadcast(array, root))
+        return HostTransport(groups)
+
+    monkeypatch.setattr(several_gpus, "DeviceBufferPool", SlowPool)
+    monkeypatch.setattr(several_gpus, "DeviceTransport", transport)
+    monkeypatch.setattr(several_gpus.load_cupy(), "empty", lambda shape, dtype: np.full(shape, 1, dtype))
+    if lanes != "threads":  # a device enqueues, so it never tests whether a pivot has no star
+        monkeypatch.setattr(closing._DivergenceWord, "is_set", lambda word, arrival: False)
+    if lanes == "streams":
+        monkeypatch.setattr(HostTransport, "lanes", lambda self, engine, **_: StreamsOfThreads(engine))
+        allocate = closing._Tiles.allocate
+
+        def allocate_and_keep(tiles, *arguments):
+            if not isinstance(tiles._panels, KeptPanels):
+                tiles._panels = KeptPanels()
+            return allocate(tiles, *arguments)
+
+        monkeypatch.setattr(closing._Tiles, "allocate", allocate_and_keep)
+    cases = [("min_plus", "float32"), ("min_plus", "int32"), ("plus_times", "float64"), ("max_min", "uint8")]
+    for _ in range(20):
+        name, dtype = cases[rng.integers(len(cases))]
+        n, count, rounds = int(rng.integers(1, 400)), int(rng.integers(2, 6)), int(rng.integers(1, 7))
+        monkeypatch.setattr(several_gpus, "_rounds_in_memory", lambda *_, rounds=rounds: rounds)
+        A = rounding_matrix(rng, n, name, dtype)
+        expected, before = sr.closure(A, name, method=METHOD), A.copy()
+        devices, reported = tuple(f"cuda:{number}" for number in range(count)), []
+        A.flags.writeable = False
+        found = sr.closure(A, name, device=devices, progress=lambda *done, to=reported: to.append(done))
+        assert same_bits(found, expected), (name, dtype, n, count, rounds)
+        assert same_bits(A, before)
+        assert reported == sorted(reported)
+        assert reported[-1][0] == reported[-1][1]
+        in_place = sr.closure(before, name, device=devices, out=before)
+        assert same_bits(in_place, expected), (name, dtype, n, count, rounds)
+        if (name, dtype) == ("min_plus", "float32"):
+            weights = np.ma.masked_invalid(A.astype(np.float64))  # in a dense array SciPy takes 1e-8 for no edge
+            np.testing.assert_allclose(expected, floyd_warshall(weights), rtol=1e-5)
+
+
+class KeptPanels(dict):
+    """Panels that tasks look up later than on a device, where their kernels have been enqueued with the panels."""
+
+    def __len__(self):
+        return 0
+
+
+class StreamsOfThreads:
+    """Lanes that run at the same time, each in a thread, some of them slowly: only marks order their tasks."""
+
+    def __init__(self, engine):
+        self.engines = [engine.lane(number) for number in range(5)]
+        self.threads = [ThreadPoolExecutor(1) for _ in self.engines]
+        self.pauses = [random.choice((0, 0, 0.01)) for _ in self.engines]  # some lanes are much slower
+        self.marks = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        for thread in self.threads:
+            thread.shutdown()
+        for mark in self.marks:
+            mark.synchronize()
+
+    def reserve(self, number, entries):
+        self.engines[number].reserve(entries)
+
+    def run(self, number, task, *marks):
+        def run():
+            for mark in marks:
+                self.wait(mark)
+            time.sleep(self.pauses[number] * random.random())
+            task(self.engines[number])
+
+        self.marks.append(types.SimpleNamespace(synchronize=self.threads[number].submit(run).result))
+        return self.marks[-1]
+
+    def wait(self, mark):
+        if mark is not None:
+            mark.synchronize()
+
+
+def test_an_interrupt_while_rows_are_copied(monkeypatch, rng):
+    """The call waits for its threads, and the next call has the right result."""
+
+    class Interrupted(HostBufferPool):
+        def __init__(self, n, dtype, *_, **options):
+            super().__init__(n, dtype)
+
+        def read(self, store, first_row, rows):
+            if first_row == 192:
+                _thread.interrupt_main()
+            super().read(store, first_row, rows)
+
+    A = rounding_matrix(rng, 300, "min_plus", "float32")
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):  # noqa: PT012
+        patch.setattr(several_gpus, "DeviceBufferPool", Interrupted)
+        sr.closure(A, device=TWO)
+        time.sleep(10)  # the closure ended before the interrupt arrived
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("rows")]
+    assert same_bits(sr.closure(A, device=TWO), sr.closure(A, method=METHOD))
+
+
+@pytest.mark.parametrize("vertex", [0, 40, 150, 298, 299])
+@pytest.mark.parametrize("rounds", [1, 3, 6])
+def test_a_pivot_without_a_star_in_each_group(monkeypatch, vertex, rounds):
+    monkeypatch.setattr(several_gpus, "_rounds_in_memory", lambda *_: rounds)
+    A = np.zeros((300, 300))
+    A[vertex, vertex] = A[299, 299] = 1.0
+    before = A.copy()
+    with pytest.raises(DivergenceError, match=f"vertex {vertex}\\b"):
+        sr.closure(A, "plus_times", device=("cuda:0", "cuda:1", "cuda:2"))
+    assert same_bits(A, before)
+
+
+def test_panels_leave_memory_for_kernels(monkeypatch):
+    """Rounds are fewer where memory is scarce, and panels are allocated for no more blocks than a group has."""
+    plan, grid = make_plan(sr.min_plus, "float32"), Grid(((0, 1024), (1024, 2048)), (2, 1))
+    tiles = np.empty((1024, 2048), np.float32)
+    panels = (1024 * 2048 + 2 * 1024**2) * tiles.itemsize
+    for free, rounds in ((0, 1), (3, 1), (4, 2), (9, 7), (100, 13)):
+        monkeypatch.setattr(several_gpus, "available_device_memory", lambda free=free: free * panels)
+        assert several_gpus._rounds_in_memory(plan, grid, tiles) == rounds
+    monkeypatch.setattr(several_gpus, "_rounds_in_memory", lambda *_: 100)
+    counts, initialize = [], closing._Tiles.__init__
+
+    def recorded(tiles, *arguments):
+        counts.append(arguments[-1])
+        initialize(tiles, *arguments)
+
+    monkeypatch.setattr(closing._Tiles, "__init__", recorded)
+    sr.closure(np.zeros((300, 300), np.float32), device=TWO)
+    assert counts == [5, 5]
 
 
 def test_signs_words_paths_files_and_stacks(rng, tmp_path):
