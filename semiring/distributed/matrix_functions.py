@@ -252,7 +252,7 @@ class _RankContext:
         return rank_device(self.ranks).copy_to_device(tiles)
 
 
-_METHODS = {"blocked_floyd_warshall": close_tiles, "row_broadcast": close_rows}
+_METHODS: dict[str, Callable[..., int]] = {"blocked_floyd_warshall": close_tiles, "row_broadcast": close_rows}
 
 
 @cache
