@@ -165,7 +165,7 @@ class Semiring:
             if claimed is not None:
                 require_flag(claimed, key)
                 self._claims[key] = bool(claimed)
-        if not self.dtypes:
+        if all(self._unsupported_reason(np.dtype(name)) is not None for name in DTYPES):
             raise DTypeError(
                 f"{self.name} is defined on no dtype: {argument('add')} {add} and {argument('mul')} {mul} with "
                 f"{argument('zero')} {self.zero} and {argument('one')} {self.one} fit none of {', '.join(DTYPES)} "

@@ -14,7 +14,6 @@ It does not compute other semirings than min-plus and max-plus, integer dtypes, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -278,6 +277,8 @@ def _topological_components(graph: SparseGraph) -> NDArray[Any]:
 
 
 def _exact_weights(graph: SparseGraph) -> Any:
+    from fractions import Fraction
+
     tails, heads = (graph.heads, graph.tails) if graph.is_reversed else (graph.tails, graph.heads)
     position = {(int(i), int(j)): k for k, (i, j) in enumerate(zip(tails, heads, strict=True))}
     return lambda i, j: Fraction(float(graph.weights[position[i, j]]))

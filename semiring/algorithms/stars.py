@@ -5,11 +5,9 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Sequence
-from decimal import MAX_EMAX, MIN_EMIN, Decimal, localcontext
-from fractions import Fraction
 from functools import lru_cache
 from math import isfinite, prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +30,9 @@ from semiring.errors import (
     no_star,
 )
 from semiring.kernels.contract import KernelPlan
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 __all__ = [
     "add_matrix_index",
@@ -247,6 +248,8 @@ def exact_product(weights: Sequence[float]) -> Fraction | float:
 
     An infinite weight, which a closure without a check may meet, makes it a float.
     """
+    from fractions import Fraction
+
     return prod(map(Fraction, weights)) if all(map(isfinite, weights)) else prod(weights)
 
 
@@ -254,6 +257,8 @@ def _product_text(exact: Fraction | float) -> str:
     """Format a product in six digits, also beyond the range of floats."""
     if isinstance(exact, float):
         return _format_number(exact)
+    from decimal import MAX_EMAX, MIN_EMIN, Decimal, localcontext
+
     with localcontext(prec=17, Emax=MAX_EMAX, Emin=MIN_EMIN):
         rounded = Decimal(exact.numerator) / Decimal(exact.denominator)
         is_float = not exact or sys.float_info.min <= abs(rounded) <= sys.float_info.max

@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Callable
 from math import prod
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -90,7 +89,9 @@ def format_bytes(size: int) -> str:
 def _available() -> int | None:
     """Return the free bytes of the machine, or None."""
     try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
+        with open("/proc/meminfo") as file:
+            lines = file.read().splitlines()
+        for line in lines:
             if line.startswith("MemAvailable:"):
                 return int(line.split()[1]) * 1024
     except (OSError, ValueError, IndexError):
@@ -103,9 +104,9 @@ def _available() -> int | None:
 
 def _available_in_container() -> int | None:
     """Return the free bytes of the control group of the process, or None without a limit."""
-    folder = Path("/sys/fs/cgroup")
     try:
-        return int((folder / "memory.max").read_text()) - int((folder / "memory.current").read_text())
+        with open("/sys/fs/cgroup/memory.max") as limit, open("/sys/fs/cgroup/memory.current") as used:
+            return int(limit.read()) - int(used.read())
     except (OSError, ValueError):  # no such file, or "max"
         return None
 

@@ -42,6 +42,7 @@ from semiring.closures.strip_closures import close_by_strips, find_journal
 from semiring.distributed.transports import Communicator
 from semiring.errors import AlgebraError, DeviceError, DomainError, DTypeError, ShapeError, StorageError
 from semiring.io.atomic import atomic_file
+from semiring.io.files import is_npy_name
 from semiring.io.network import Network
 from semiring.io.npy import write_npy
 from semiring.kernels import backend_for, can_pack
@@ -52,7 +53,7 @@ from semiring.out_of_core.buffer_pools import BufferPool, DeviceBufferPool, Host
 from semiring.out_of_core.disk import TRUTHS, File, Memory, PackedRows, RowStore, System, rows_of_truths
 from semiring.out_of_core.journal import add_journal
 from semiring.out_of_core.run import FileRun, HostArrayRun, complete_file, open_for_writing
-from semiring.out_of_core.stored_matrix import StoredMatrix, as_stored, is_npy_name, new_file
+from semiring.out_of_core.stored_matrix import StoredMatrix, as_stored, new_file
 from semiring.out_of_core.strip_layout import MemoryLimits, StripLayout, format_bytes, limits_of
 
 __all__ = ["SYSTEM", "close_file", "needs_files", "reject_file_options"]

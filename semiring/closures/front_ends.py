@@ -36,12 +36,11 @@ from semiring.closures.encodings import stays_float16
 from semiring.closures.problem import Facts, Options, Problem
 from semiring.closures.request import Request
 from semiring.errors import DivergenceError, DomainError, ShapeError, square_error
-from semiring.io.files import names_file
+from semiring.io.files import is_npy_name, names_file
 from semiring.io.inputs import DEFAULT_READING, convert_input
 from semiring.kernels import can_pack
 from semiring.kernels.machines import closure_speed
 from semiring.namespaces import Array, array_namespace, is_device_array
-from semiring.out_of_core.stored_matrix import is_npy_name
 
 __all__ = ["close", "close_array", "close_request", "problem_of"]
 

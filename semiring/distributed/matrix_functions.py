@@ -45,6 +45,7 @@ from semiring.errors import (
     square_error,
 )
 from semiring.io.atomic import sync_folder
+from semiring.io.files import is_npy_name
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Facts, KernelPlan
 from semiring.kernels.nearest_trees import nearest_tree, path_sums
@@ -59,7 +60,7 @@ from semiring.linalg.dispatch import (
     scanned_magnitude,
 )
 from semiring.namespaces import Array, array_namespace
-from semiring.out_of_core.stored_matrix import StoredMatrix, as_stored, is_npy_name
+from semiring.out_of_core.stored_matrix import StoredMatrix, as_stored
 from semiring.out_of_core.strip_layout import free_memory
 from semiring.progress import Progress, open_progress
 from semiring.thread_counts import check_threads, get_threads

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from semiring.distributed.grid import Grid
 from semiring.errors import DivergenceError, SemiringError
 from semiring.kernels.engine import Engine
 from semiring.namespaces import Array
@@ -28,6 +27,8 @@ from semiring.progress import wait_to_end
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
+
+    from semiring.distributed.grid import Grid
 
 __all__ = [
     "COMMUNICATION",

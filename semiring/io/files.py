@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import gzip
 import io
 import os
 import re
 import sys
-import zlib
 from collections.abc import Iterator
 from typing import IO, Any
+
+import numpy as np
 
 from semiring.advice import option, plain_text
 from semiring.algebra.catalogue import ALIASES, CATALOGUE
 from semiring.arrays.memory import demand_memory
 from semiring.errors import FormatError, TooLargeError
 
-__all__ = ["DAMAGED", "EMPTY", "decode", "decode_lines", "name_of", "names_file", "open_binary", "read_all"]
+__all__ = [
+    "DAMAGED",
+    "EMPTY",
+    "decode",
+    "decode_lines",
+    "is_npy_name",
+    "name_of",
+    "names_file",
+    "open_binary",
+    "read_all",
+]
 
 #: The remedy for a file that is shorter than its format requires, or whose bytes have changed.
 DAMAGED = "copy or download the file again, or write it again from its source"
@@ -33,6 +43,13 @@ _CHUNK = 1 << 24
 def names_file(x: Any) -> bool:
     """Return whether x is the name of a file for `semiring.read`, and not of a semiring."""
     return isinstance(x, str | os.PathLike) and x not in CATALOGUE and x not in ALIASES
+
+
+def is_npy_name(argument: Any) -> bool:
+    """Return whether the argument is the name of an .npy file. `semiring.read` reads files of other formats."""
+    if type(argument) is np.ndarray:  # saves a microsecond of small calls
+        return False
+    return isinstance(argument, (str, os.PathLike)) and os.fspath(argument).endswith(".npy")
 
 
 _LONGEST_PATH = 1000  # characters of the name of a file in a message
@@ -59,6 +76,9 @@ def open_binary(source: Any) -> Iterator[IO[bytes]]:
     ``source`` is the name of a file, "-" for standard input, an open file of bytes or of text, or bytes. Raises
     `OSError`, and `FormatError` for damaged gzip data.
     """
+    import gzip  # it and zlib take a millisecond of a first call that reads no file
+    import zlib
+
     name, stream = name_of(source), source
     with contextlib.ExitStack() as stack:
         if source == "-":

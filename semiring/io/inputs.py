@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -26,8 +26,10 @@ from semiring.arrays.operands import as_host_operand, as_matrix
 from semiring.arrays.sparse import is_sparse
 from semiring.io.edge_tables import edges_of_frame, edges_of_rows, holds_rows, is_weight_list
 from semiring.io.files import names_file
-from semiring.io.graphs import Weight, edges_of_graph
 from semiring.io.network import Edges, Network, assemble, convert_network, dtype_of_frame, semiring_of, symmetrize
+
+if TYPE_CHECKING:
+    from semiring.io.graphs import Weight
 
 __all__ = [
     "DEFAULT_READING",
@@ -248,5 +250,7 @@ def list_edges(x: Any, reading: Reading = DEFAULT_READING) -> Edges | None:
             return edges_of_frame(x, reading.columns, reading.weight)
         return edges_of_rows(as_host_operand(x), reading.columns, reading.weight)
     if is_graph(x) and not isinstance(x, Network):
+        from semiring.io.graphs import edges_of_graph
+
         return edges_of_graph(x, reading.weight, reading.directed)
     return None

@@ -26,10 +26,12 @@ import stat
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from semiring.logs import logger
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 #: The kinds of entries, and the ends of their names. `prune` removes a reservation as an entry that is being written.
 KERNEL, DIGESTS, RESERVATION = "kernel", "digests", "part"
@@ -48,6 +50,8 @@ def cache_folder() -> Path | None:
 
     Raises `RuntimeError` if the user has no home folder.
     """
+    from pathlib import Path  # 5 ms, which the first calls of a process need not pay
+
     own = os.environ.get("SEMIRING_CACHE_DIR")
     if own is not None:
         return Path(own) if own else None
@@ -257,6 +261,8 @@ def prune(folder: Path, limit: int | None = None) -> None:
     Several processes may call the function at once. If another process has removed a file, a process that was about to
     read it compiles instead.
     """
+    from pathlib import Path
+
     limit = LIMIT if limit is None else limit
     files: list[tuple[float, int, Path]] = []
     with contextlib.suppress(OSError), os.scandir(folder) as entries:

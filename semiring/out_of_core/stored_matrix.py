@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from semiring.errors import DTypeError, FormatError, ShapeError, StorageError
+from semiring.io.files import is_npy_name
 from semiring.io.npy import PARSER_LOCK, read_header
 from semiring.namespaces import Array
 from semiring.out_of_core.disk import File, FileRows
 
-__all__ = ["StoredMatrix", "as_stored", "header", "is_npy_name", "new_file", "release_pages"]
+__all__ = ["StoredMatrix", "as_stored", "header", "new_file", "release_pages"]
 
 
 _WRITABLE = ("r+", "w+")
@@ -86,13 +87,6 @@ def release_pages(view: Array) -> None:
     mapped = getattr(view.base, "_mmap", None)
     if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
         mapped.madvise(mmap.MADV_DONTNEED)
-
-
-def is_npy_name(argument: Any) -> bool:
-    """Return whether the argument is the name of an .npy file. `semiring.read` reads files of other formats."""
-    if type(argument) is np.ndarray:  # saves a microsecond of small calls
-        return False
-    return isinstance(argument, (str, os.PathLike)) and os.fspath(argument).endswith(".npy")
 
 
 def as_stored(argument: Any, name: str = "A") -> StoredMatrix | None:

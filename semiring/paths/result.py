@@ -35,13 +35,13 @@ from semiring.errors import (
     SemiringError,
     ShapeError,
 )
+from semiring.io.files import is_npy_name
 from semiring.io.network import Network
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Facts, KernelPlan, has_operation
 from semiring.kernels.nearest_trees import nearest_tree, path_sums
 from semiring.kernels.tolerance import tolerance_for
 from semiring.namespaces import array_namespace, is_device_array
-from semiring.out_of_core.stored_matrix import is_npy_name
 from semiring.paths.pair_queries import PairQueries
 from semiring.thread_counts import get_threads
 

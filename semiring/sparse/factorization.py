@@ -37,12 +37,12 @@ from semiring.errors import (
     ShapeError,
     no_star,
 )
+from semiring.io.files import is_npy_name
 from semiring.io.inputs import Reading
 from semiring.io.network import semiring_of
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.engine import make_plan
 from semiring.namespaces import is_device_array
-from semiring.out_of_core.stored_matrix import is_npy_name
 from semiring.progress import Progress, report_progress
 from semiring.sparse.edge_inputs import SparseEntries, check_values, choose_work_dtype, edges_of, largest_magnitude
 from semiring.sparse.improving_cycles import ImprovingCycles, check_on_cycle, unbounded_value

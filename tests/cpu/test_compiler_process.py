@@ -216,7 +216,7 @@ def test_sources_that_vanish_during_an_upgrade_cost_time_only(started, monkeypat
     def fail(name):
         raise error(name)
 
-    monkeypatch.setattr(compiler_process, "find_spec", fail)
+    monkeypatch.setattr("importlib.util.find_spec", fail)
     compiler_process._version.cache_clear()
     try:
         assert not compiler_process.is_ready(PLAN, PRODUCT)

@@ -115,6 +115,37 @@ def test_a_name_loads_its_own_modules_alone(use, loaded):
     assert sorted(found.split()) == [f"semiring.{name}" for name in loaded.split()]
 
 
+@pytest.mark.parametrize(
+    ("use", "most"),
+    [
+        ("sr.matmul(A, A)", 65),
+        ("sr.closure(A)", 125),
+        ("sr.closure(A == 1, sr.boolean)", 125),
+    ],
+    ids=["product", "closure", "truth values"],
+)
+def test_a_first_call_loads_no_module_that_it_does_not_use(use, most):
+    """Files, archives, graphs of other libraries and exact fractions are loaded by calls that use them.
+
+    NumPy itself may load some of these modules.
+    """
+    unused = (
+        *("pathlib", "urllib.parse", "zipfile", "shutil", "gzip", "bz2", "lzma", "mmap", "fractions", "decimal"),
+        *("subprocess", "concurrent.futures", "hashlib", "importlib.util"),
+        *("semiring.io.graphs", "semiring.io.npy", "semiring.out_of_core.disk", "semiring.distributed.grid"),
+        *("semiring.plot", "semiring.cli", "semiring.compat", "semiring.distributed.closing", *HEAVY),
+    )
+    found = run(
+        "import sys, numpy as np; A = np.ones((3, 3)); before = set(sys.modules); import semiring as sr\n"
+        f"{use}\n"
+        "loaded = set(sys.modules) - before\n"
+        f"print(sorted(loaded & set({unused!r})), sum(name.startswith('semiring') for name in loaded))"
+    )
+    names, count = found.rsplit(maxsplit=1)
+    assert names == "[]"
+    assert int(count) <= most
+
+
 def test_every_module_imports_without_the_optional_packages():
     """Every name in ``__all__`` of a module exists too."""
     assert len(MODULES) > 200

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from importlib import import_module
 from numbers import Number, Rational
@@ -432,6 +431,8 @@ def plain_number(value: Any) -> Constant | None:
         return int(value.numerator)
     if not isinstance(value, Number):
         return None
+    from fractions import Fraction  # it loads decimal
+
     exact: Any = value
     try:
         number = float(exact)

@@ -22,7 +22,6 @@ components are rare; `semiring.algorithms.potentials.rounding` detects them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from math import inf, log2
 from typing import Any
 
@@ -58,6 +57,8 @@ class ExactComponentPotentials:
             if not cycle:
                 break
         if cycle:
+            from fractions import Fraction
+
             error = cycle_error(cycle, lambda i, j: Fraction(float(W[i, j])), 1, epsilon)
             assert error is not None  # sums are exact, so the rounding of the weights does not explain this cycle
             raise error

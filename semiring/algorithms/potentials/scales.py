@@ -20,7 +20,6 @@ Workspace: some rows. Hazard: a product below the least normal float times max p
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -93,6 +92,8 @@ def scales(A: Array, semiring: Semiring, rounded_to: Any = None) -> Any | list[i
 
 def _is_beyond(A: Array, cycle: list[int], epsilon: float, is_maximum: bool) -> bool:
     """Return whether the exact product around a cycle is beyond the rounding of its entries."""
+    from fractions import Fraction
+
     product, allowed = exact_product(cycle_weights(A, cycle)), (1 + Fraction(epsilon)) ** len(cycle)
     return product > allowed if is_maximum else product * allowed < 1
 

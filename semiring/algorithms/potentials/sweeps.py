@@ -32,7 +32,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -44,6 +44,9 @@ from semiring.errors import NO_CLOSURE, DomainError, NegativeCycleError, Positiv
 from semiring.kernels import backend_for
 from semiring.kernels.contract import PassKernels
 from semiring.namespaces import Array, array_namespace
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 __all__ = ["cycle_error", "exact_cycle_error", "potentials"]
 
@@ -306,6 +309,8 @@ def cycle_error(
 
     The cycle of the error begins with its smallest vertex.
     """
+    from fractions import Fraction
+
     first = cycle.index(min(cycle))
     cycle = [*cycle[first:], *cycle[:first]]
     terms = [Fraction(weight(i, j)) for i, j in zip(cycle, [*cycle[1:], cycle[0]], strict=True)]

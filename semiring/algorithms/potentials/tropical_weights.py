@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +13,9 @@ from semiring.algebra.expressions.tree import float_limits, is_half
 from semiring.arrays.parts import any_true, pieces, to_host_array
 from semiring.errors import DomainError, IntegerOverflowError
 from semiring.namespaces import Array, array_namespace
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 __all__ = [
     "Weights",
@@ -140,6 +142,8 @@ class Weights:
 
     def exact_weights(self, tails: list[int], heads: list[int]) -> list[int | Fraction]:
         """Return the exact weights of some edges, whose vertices are in the numbering of A."""
+        from fractions import Fraction
+
         xp = array_namespace(self.A)
         values = to_host_array(self.A[xp.asarray(tails), xp.asarray(heads)]).tolist()
         # `Fraction` does not accept long doubles, which `tolist` does not convert.

@@ -24,8 +24,6 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -129,7 +127,7 @@ def ensure_compiling(plan: KernelPlan, group: str) -> bool:
 
 def _can_start() -> bool:
     """Return whether ``sys.executable`` is a Python that can run beside this one, and may fill the cache."""
-    name = Path(sys.executable or "").name.lower()
+    name = os.path.basename(sys.executable or "").lower()
     is_python = name.startswith(("python", "pypy")) and not getattr(sys, "frozen", False)
     return is_python and sys.platform not in ("emscripten", "wasi") and not sys.is_finalizing()
 
@@ -305,10 +303,13 @@ def _run_loops(backend: Any, plan: KernelPlan, group: str) -> None:
 
 def _walk(backend: Any, plan: KernelPlan, A: Array) -> None:
     """Take a vector through steps, with and without witnesses."""
-    prepared = backend.prepare(plan, A[None, None], np.zeros(1, np.int64))
-    W = np.empty((1, 2, len(A)), np.int32)
-    for witness in (None, W) if plan.semiring.selective else (None,):
-        backend.walk(plan, prepared, A[:1].copy(), Steps(2, witness=witness))
+    n, row = len(A), np.zeros(1, np.int64)
+    band = CompressedRows(np.arange(n + 1), np.arange(n, dtype=np.int32), A[0].copy(), n)
+    W = np.empty((1, 2, n), np.int32)
+    for matrices in (A[None, None], (band,), (band, band)):
+        prepared = backend.prepare(plan, matrices, row)
+        for witness in (None, W) if plan.semiring.selective else (None,):
+            backend.walk(plan, prepared, A[:1].copy(), Steps(2, witness=witness))
     backend.trace(plan, W, np.zeros((1, len(A)), np.bool_), None)
 
 
@@ -364,6 +365,9 @@ def _version() -> str | None:
 
     Return None if a file cannot be read, for instance during an upgrade. Then nothing is stored.
     """
+    from importlib.util import find_spec
+    from pathlib import Path
+
     root = Path(__file__).parents[2]
     folders = (root / "kernels", root / "algebra" / "expressions")
     try:

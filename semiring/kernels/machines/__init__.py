@@ -20,7 +20,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +32,8 @@ from semiring.logs import logger
 from semiring.registrations import notify
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from semiring.kernels.cpu.codegen.target import Target
 
 _REFERENCE = ClosureSpeed(panel=512)
@@ -117,6 +118,8 @@ def config_folder() -> Path | None:
 
     Raises `RuntimeError` if the user has no home folder.
     """
+    from pathlib import Path
+
     own = os.environ.get("SEMIRING_CONFIG_DIR")
     if own is not None:
         return Path(own) if own else None
