@@ -7,6 +7,8 @@ its own: ``logging.getLogger("semiring").setLevel(logging.WARNING)`` silences th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -17,13 +19,32 @@ from semiring.terminal import announce
 if TYPE_CHECKING:
     from logging import Logger
 
-__all__ = ["CACHED_SECONDS", "DEBUG", "Compilation", "log_choice", "logger"]
+__all__ = ["CACHED_SECONDS", "DEBUG", "Compilation", "expected", "log_choice", "logger", "warn_of_wait"]
 
 #: The level `logging.DEBUG`, without loading `logging`.
 DEBUG = 10
 
 #: Seconds within which CuPy loads a kernel from its disk cache. CuPy does not report whether it compiles.
 CACHED_SECONDS = 0.1
+
+
+#: What a caller waits for: a part of the subject of a compilation, the name of the kernels, about how many seconds they
+#: take to compile on a server of two cores, and the ``calls`` of `precompile`. The first match counts. Kernels that
+#: compile within a second are not listed.
+_WAITS = (
+    ("log_plus", "log_plus", 8, "products"),
+    ("factorization", "sparse factorization", 6, "sparse"),
+    ("sparse products", "sparse products", 5, "sparse"),
+    ("packed bits", "packed truth values", 4, "closures"),
+    ("graph analysis", "graph analysis", 8, "closures"),
+    ("searches", "shortest-path searches", 2, "paths"),
+    ("predecessors", "predecessors", 5, "paths"),
+    ("centrality", "centrality", 8, "queries"),
+    ("closure", "closures", 4, "closures"),
+    ("products", "products", 3, "products"),
+)
+_announced: set[str] = set()
+_expecting = 0  # blocks whose caller requested compilations
 
 
 @cache
@@ -73,6 +94,47 @@ class Compilation:
             return
         logger().info("%s: %.1f s", self.line, seconds, extra={"seconds": seconds})
         record("compilation", self.subject, seconds)
+
+
+@contextmanager
+def expected() -> Iterator[None]:
+    """Announce no waits in a block whose caller requested its compilations."""
+    global _expecting
+    _expecting += 1
+    try:
+        yield
+    finally:
+        _expecting -= 1
+
+
+def warn_of_wait(subject: str) -> None:
+    """Log a line of level INFO when a call begins to wait for kernels of a kind, once for each kind in a process.
+
+    >>> import logging, sys
+    >>> show = logging.StreamHandler(sys.stdout)
+    >>> logger().addHandler(show)
+    >>> logger().setLevel(logging.INFO)
+    >>> _announced.discard("centrality")
+    >>> for _ in range(2):
+    ...     warn_of_wait("centrality")
+    centrality: this call waits about 8 s for the compiler, once on this machine; semiring.precompile(SEMIRING, \
+dtype=DTYPE, calls='queries') or `semiring precompile SEMIRING --dtype DTYPE --calls queries` compiles beforehand
+    >>> logger().removeHandler(show)
+    >>> logger().setLevel(logging.NOTSET)
+    """
+    if _expecting:
+        return
+    for part, kind, seconds, calls in _WAITS:
+        if part in subject:
+            if kind not in _announced:
+                _announced.add(kind)
+                logger().info(
+                    "%s: this call waits about %d s for the compiler, once on this machine; "
+                    "semiring.precompile(SEMIRING, dtype=DTYPE, calls=%r) or "
+                    "`semiring precompile SEMIRING --dtype DTYPE --calls %s` compiles beforehand",
+                    *(kind, seconds, calls, calls),
+                )
+            return
 
 
 def log_choice(subject: str, choice: str, reason: str) -> None:

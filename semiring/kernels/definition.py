@@ -177,3 +177,9 @@ def has_unit_star(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
         defined = [branch for branch in star.args[1:] if not is_nan(branch)]
         star = defined[0] if len(defined) == 1 else star
     return not star.variables and bool(star.evaluate({}, dtype) == one)
+
+
+def absorbing_product(definition: KernelDefinition) -> Expression:
+    """Return ⊗ whose result is 0̄ if a factor is 0̄."""
+    is_zero = Expression("or", (Expression("eq", (_X, definition.zero)), Expression("eq", (_Y, definition.zero))))
+    return Expression("where", (is_zero, definition.zero, definition.mul))

@@ -249,6 +249,41 @@ def test_sparse_products_have_the_bits_of_the_compiled_loops(rng, in_numpy, name
                 assert all(said.values()), said
 
 
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    quick(
+        lambda name, dtype: (name, dtype) == ("min_plus", "float64"),
+        [*FULL, *full(lambda *case: True, [("max_times", "float32")])],
+    ),
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_sparse_steps_have_the_bits_of_the_compiled_loops(rng, in_numpy, name, dtype):
+    """A band is stored in slots, and a matrix with a full column or one for each step is not."""
+    semiring, dtype = sr.as_semiring(name), np.dtype(dtype)
+    for n, rows in ((1, 1), (9, 3), (40, 1)):
+        band = csr_array(np.abs(np.subtract.outer(np.arange(n), np.arange(n))) < 3)
+        spread = [csr_array((rng.random((n, n)) < 0.3) | (np.arange(n) == 0)) for _ in range(5)]
+        for S in (band, *spread):
+            S.data = _nonzero(rng, semiring, dtype, S.nnz)
+        x = _nonzero(rng, semiring, dtype, rows * n).reshape(rows, n)
+        x[rng.random(x.shape) < 0.3] = semiring.zero_for(dtype)
+        weights = _nonzero(rng, semiring, dtype, 5 * n).reshape(5, n)
+        for A, steps in ((band, {"steps": 5}), (spread[0], {"steps": 5}), (spread, {})):
+
+            def call(x=x, A=A, steps=steps, weights=weights):
+                options = {**steps, "weights": weights}
+                found = [sr.multi_dot(A, each, semiring, **options) for each in x]
+                if semiring.selective:
+                    found += [y for each in x for y in sr.multi_dot(A, each, semiring, return_witness=True, **options)]
+                return [*found, *([sr.scan(A, each, semiring) for each in x] if isinstance(A, list) else [])]
+
+            expected = call()
+            found, said = in_numpy(call)
+            assert [y.tobytes() for y in found] == [y.tobytes() for y in expected], (n, rows, steps)
+            assert said
+            assert all(said.values()), said
+
+
 def _nonzero(rng, semiring, dtype, size):
     """Return entries of a semiring other than 0̄, many of which are equal."""
     if dtype.kind == "b":
@@ -475,6 +510,10 @@ assert sr.shortest_paths(A).path(0, 3) == [0, 2, 1, 3]
 R = sr.Semiring("safest", add="max(x, y)", mul="x * y", zero=0, one=1, domain=(0, 1))
 assert sr.matmul([[0.5, 0.9]], [[0.8], [0.5]], R) == 0.45
 sr.widest_paths(np.where(A < inf, A, -inf))
+from scipy.sparse import csr_array
+S = csr_array(np.where(A < inf, A, 0))
+assert sr.multi_dot([S, S], [0, inf, inf, inf]).tolist() == [inf, 3, inf, 8]
+assert sr.scan(S, [[0, inf, inf, inf]], steps=2).shape == (2, 1, 4)
 print(lines)
 """
     environment = {"SEMIRING_CACHE_DIR": str(tmp_path / "cache"), "MPLCONFIGDIR": str(tmp_path)}

@@ -12,10 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from semiring import closure
+from semiring import closure, logs
 from semiring.kernels.cuda.product import cubins
 from semiring.kernels.cuda.product.specification import Fold, Product, Search, WordFormat
 from semiring.logs import Compilation, log_choice, logger
+from semiring.precompilation import CALLS
 
 ROOT = str(Path(__file__).parents[2])
 
@@ -52,11 +53,14 @@ assert kernels.kernels_for(make_plan(sr.max_min, "int16")).compile_tile()
 def test_each_compilation_is_a_line_and_silence_is_the_default(tmp_path):
     assert fresh(TILE, tmp_path / "a").stderr == ""
     lines = fresh(WORK, tmp_path / "b", "log").stderr.splitlines()
-    assert all(line.startswith("semiring INFO compiling ") for line in lines)
+    assert all(line.startswith(("semiring INFO compiling ", "semiring INFO products: ")) for line in lines)
     shown = [line for line in lines if "max_min int16 product for this machine, once: " in line]
     assert len(shown) == 1
     assert shown[0].endswith(" s")
     assert any("compiling products for this machine, once: " in line for line in lines)
+    waits = [line for line in lines if "waits" in line]
+    assert len(waits) == 1
+    assert waits[0].startswith("semiring INFO products: this call waits about ")
     assert fresh(WORK, tmp_path / "b", "log").stderr == "", "what is on disk is not compiled"
 
 
@@ -79,6 +83,27 @@ def test_a_compilation_begins_and_ends(caplog):
         ("DEBUG", "compiling y for this machine, once: found", False),
         ("DEBUG", "compiling z for this machine, once", True),
     ]
+
+
+def test_a_wait_for_the_compiler_is_announced_once_for_each_kind(caplog, monkeypatch):
+    """The line names the kernels, the seconds and the call that compiles beforehand."""
+    monkeypatch.setattr(logs, "_announced", set())
+    with caplog.at_level(logging.INFO, "semiring"):
+        with logs.expected():  # precompile waits on purpose
+            logs.warn_of_wait("products")
+        for subject in ("products", "plus_times float64 products of rows", "log_plus products", "threads"):
+            logs.warn_of_wait(subject)
+    kinds = [
+        re.fullmatch(r"(\S+): this call waits about \d+ s for the compiler, .*", one)[1] for one in caplog.messages
+    ]
+    assert kinds == ["products", "log_plus"]
+    for message in caplog.messages:
+        assert "semiring.precompile(SEMIRING, dtype=DTYPE, calls='products')" in message
+        assert "`semiring precompile SEMIRING --dtype DTYPE --calls products`" in message
+
+
+def test_the_kinds_of_waits_are_those_of_precompile():
+    assert {calls for *_, calls in logs._WAITS} <= set(CALLS)
 
 
 def test_a_choice_says_why(caplog):

@@ -69,6 +69,7 @@ from semiring.kernels.cpu.compiler_process import (
 from semiring.kernels.cpu.first_calls import FirstCalls, first_calls_of, plan_of_indices
 from semiring.kernels.cpu.laws_of_bits import laws_of
 from semiring.kernels.cpu.numpy_kernels import StepMatrices
+from semiring.kernels.cpu.numpy_sparse import SparseStepMatrices
 from semiring.kernels.reference import follow_witnesses
 from semiring.kernels.spans import record_kernels
 from semiring.kernels.tolerance import Tolerance
@@ -215,14 +216,13 @@ class CpuBackend(
             n, rows = A.shape[-1], -(-groups.size // max(1, A.shape[0]))  # rows of the batch for each matrix
         # Compiled kernels and NumPy must join the products of steps in the same order. So the sizes come first.
         is_large = rows >= _TILE_ROWS and rows * n * n >= _TILE_PAIRS
-        if not isinstance(A, tuple) and not is_large and first_calls_of(plan).computes(STEPS):
-            return StepMatrices(A, groups)
+        if not is_large and first_calls_of(plan).computes(STEPS):
+            return SparseStepMatrices(A) if isinstance(A, tuple) else StepMatrices(A, groups)
         from semiring.kernels.cpu.product import row_walks
         from semiring.kernels.machines import cpu_speed
 
         if isinstance(A, tuple):
-            has_slots = len(A) == 1 and row_walks.pays_for_slots(plan, A[0])
-            return row_walks.SparseMatrix(plan, A[0]) if has_slots else row_walks.SparseMatrices(A)
+            return row_walks.prepare_sparse(plan, A)
         pairs, most = rows * n * n, cpu_speed().parallel_pairs
         if self._has_log_products(plan, n):
             is_single, many = plan.dtype.char == "f", pairs > _EXPONENTIAL_PAIRS
@@ -245,6 +245,13 @@ class CpuBackend(
             from semiring.kernels.cpu.product.row_walks import DenseMatrices
 
             preparation.compiled = preparation.compiled or DenseMatrices(plan, preparation.A, preparation.groups)
+            preparation = preparation.compiled
+        elif isinstance(preparation, SparseStepMatrices):
+            if first_calls_of(plan).walk_sparse(plan, preparation, x, steps):
+                return
+            from semiring.kernels.cpu.product.row_walks import prepare_sparse
+
+            preparation.compiled = preparation.compiled or prepare_sparse(plan, preparation.matrices)
             preparation = preparation.compiled
         from semiring.kernels.cpu.product import row_walks
 

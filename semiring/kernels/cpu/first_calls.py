@@ -53,10 +53,11 @@ from semiring.kernels.cpu.compiler_process import (
     WITNESS,
 )
 from semiring.kernels.cpu.loops import Loop, interpreted
+from semiring.kernels.cpu.numpy_sparse import SparseStepMatrices
 from semiring.kernels.cpu.order import PIVOTS
 from semiring.kernels.reference import pack_bits, unpack_bits
 from semiring.kernels.tolerance import Tolerance
-from semiring.logs import logger
+from semiring.logs import expected, logger
 
 #: Takes precedence over the environment variable, for the tuner and the tests.
 SECONDS: float | None = None
@@ -106,10 +107,11 @@ def compile_at_once() -> Iterator[None]:
     with _compiling_lock:
         outer, _compiling = _compiling, {}
         try:
-            yield
-            for plan, group in [*_compiling.values()]:
-                compiler_process.compile_group(replace(plan, threads=2), group)
-                compiler_process.mark_ready(plan, group)
+            with expected():
+                yield
+                for plan, group in [*_compiling.values()]:
+                    compiler_process.compile_group(replace(plan, threads=2), group)
+                    compiler_process.mark_ready(plan, group)
         finally:
             _compiling = outer
 
@@ -186,6 +188,20 @@ class FirstCalls:
         if not self._serves(STEPS, seconds, *operands):
             return False
         matrices.walk(plan, x, steps)
+        return True
+
+    def walk_sparse(self, plan: KernelPlan, preparation: SparseStepMatrices, x: Array, steps: Steps) -> bool:
+        """Advance x by steps of sparse matrices, or return False to leave it to the compiled kernels.
+
+        Their kernels compile in a tenth of a second, so a long sequence does not run in NumPy.
+        """
+        matrices = preparation.matrices
+        pairs = len(x) * sum(one.columns.size for one in matrices) // len(matrices)
+        seconds = steps.number * (_SECONDS_PER_CALL + pairs * 1e1 / _RATE)
+        operands = [x, *(one.values for one in matrices), *(() if steps.weights is None else (steps.weights,))]
+        if seconds > _LOADING_SECONDS or not self._serves(STEPS, seconds, *operands):
+            return False
+        preparation.walk(plan, x, steps)
         return True
 
     def close(self, plan: KernelPlan, A: Array) -> bool:
@@ -308,8 +324,7 @@ class FirstCalls:
         is_slow = group in LOOPS or (self._is_fused and group == PRODUCT)
         if spent_on_group > (_SHORT_PATIENCE if is_slow else _PATIENCE):
             logger().info(
-                "%s %s: %s would have taken about %.0f s, so the call compiles its kernels now; precompile does it "
-                "beforehand",
+                "%s %s: %s would have taken about %.0f s, so the call compiles its kernels now",
                 *(self._plan.semiring.name, self._plan.dtype),
                 *("Python" if group in LOOPS else "NumPy", spent_on_group),
             )

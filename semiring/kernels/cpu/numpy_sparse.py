@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from semiring.kernels.contract import Array, CompressedRows, KernelPlan
+from semiring.kernels.contract import Array, CompressedRows, KernelPlan, Steps
 from semiring.kernels.cpu.numpy_kernels import compile_expression
-from semiring.kernels.definition import define
+from semiring.kernels.definition import absorbing_product, define
 
 _PAIRS = 1 << 18  # that are listed at a time
 
@@ -259,3 +259,43 @@ def multiply_unvalidated(
     rows = A._replace(starts=A.starts.astype(np.int64), columns=A.columns[:end], values=A.values[:end])
     multiply_mixed(plan, C, rows, B, None)
     return True
+
+
+class SparseStepMatrices:
+    """Sparse matrices (n, n) of steps, one or one for each, that NumPy multiplies until their kernels are compiled.
+
+    ``compiled`` is the preparation of the compiled kernels.
+    """
+
+    def __init__(self, matrices: tuple[CompressedRows, ...]) -> None:
+        self.matrices = matrices
+        self.compiled: Any = None
+
+    def walk(self, plan: KernelPlan, x: Array, steps: Steps) -> None:
+        """Compute `SequenceKernels.walk` of the contract."""
+        walk_by_products(plan, self.matrices, x, steps, multiply_mixed)
+
+
+def walk_by_products(
+    plan: KernelPlan, matrices: tuple[CompressedRows, ...], x: Array, steps: Steps, multiply: Callable[..., None]
+) -> None:
+    """Compute `SequenceKernels.walk` of the contract by sparse matrices, one or one for each step.
+
+    ``multiply`` is `SparseKernels.multiply_mixed` of compiled kernels or of this module.
+    """
+    y, going = np.empty_like(x), np.True_
+    weigh = absorbing_product(define(plan)) if plan.semiring.annihilates else plan.semiring.mul.expression
+    for t in range(steps.number):
+        A = matrices[steps.first + t if len(matrices) > 1 else 0]
+        W = None if steps.witness is None else np.full(x.shape, -1, np.int32)
+        multiply(plan, y, x, A, W)
+        if steps.lengths is not None:
+            going = (steps.lengths > t)[:, None]
+        with np.errstate(all="ignore"):
+            weights = None if steps.weights is None else steps.weights[:, t]
+            result = y if weights is None else weigh.evaluate({"x": y, "y": weights}, plan.dtype)
+        np.copyto(x, result, where=going)
+        if steps.states is not None:
+            steps.states[:, t] = x
+        if W is not None:
+            steps.witness[:, t] = np.where(going, W, -1)

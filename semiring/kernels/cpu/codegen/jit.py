@@ -35,7 +35,7 @@ from semiring.kernels.cpu.codegen.numba_internals import (
     set_cache,
 )
 from semiring.kernels.cpu.codegen.target import host
-from semiring.logs import Compilation
+from semiring.logs import Compilation, warn_of_wait
 
 Modules = tuple[str, ...]
 
@@ -102,6 +102,7 @@ class KernelCache(DispatcherCache):  # type: ignore[misc]  # Numba has no types
         overload = load_entry(self.modules, key, lambda state: rebuild_result(target_context, state))
         if overload is None:  # Numba compiles now and calls `save_overload` afterwards
             purpose = next((purpose for part, purpose in _PURPOSES if part in self.name), "computation")
+            warn_of_wait(purpose)
             self._under_way[key] = Compilation(purpose)
         return overload
 

@@ -19,7 +19,7 @@ from semiring.kernels.cpu.codegen.numba_internals import (
     run_compiler,
 )
 from semiring.kernels.definition import KernelDefinition
-from semiring.logs import Compilation
+from semiring.logs import Compilation, warn_of_wait
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
@@ -58,6 +58,7 @@ def _compile_or_load(
         name = f"semiring_{hashlib.sha256(key.encode()).hexdigest()[:32]}"
         library = jit.load_entry(modules, key, load_library)
         if library is None:
+            warn_of_wait(purpose)
             under_way = Compilation(purpose)
             library = compile_library(name, lambda module: build(module, name, *arguments, **options))
             under_way.finish()

@@ -38,10 +38,11 @@ from semiring.kernels.cpu.codegen.native import compile_native
 from semiring.kernels.cpu.codegen.numba_internals import for_range_slice
 from semiring.kernels.cpu.codegen.target import Target, host
 from semiring.kernels.cpu.codegen.vector import I32, I64, Value, make_opaque, splat
+from semiring.kernels.cpu.numpy_sparse import walk_by_products
 from semiring.kernels.cpu.product.micro_kernel import NativeBuilder
 from semiring.kernels.cpu.sparse_loops import multiply_mixed
 from semiring.kernels.cpu.thread_pool import run_on_ranges, run_tasks
-from semiring.kernels.definition import KernelDefinition, define
+from semiring.kernels.definition import KernelDefinition, absorbing_product, define
 
 ARGUMENTS = ("job", "y", "w", "first_row", "last_row", "first_step", "last_step")
 MANY_ROWS = 4  # rows of the batch that share the loads of a matrix
@@ -90,13 +91,6 @@ class Job(NamedTuple):
 
 
 GATHERED = -(1 << 40)
-
-
-def absorbing_product(definition: KernelDefinition) -> Expression:
-    """Return ⊗ whose result is 0̄ if a factor is 0̄."""
-    x, y = Expression("var", (), "x"), Expression("var", (), "y")
-    is_zero = Expression("or", (Expression("eq", (x, definition.zero)), Expression("eq", (y, definition.zero))))
-    return Expression("where", (is_zero, definition.zero, definition.mul))
 
 
 def build_walk(
@@ -702,22 +696,13 @@ class SparseMatrices(NamedTuple):
 
     def walk(self, plan: KernelPlan, x: Array, steps: Steps) -> None:
         """Advance x (m, n) by the steps."""
-        y, going = np.empty_like(x), np.True_
-        weigh = absorbing_product(define(plan)) if plan.semiring.annihilates else plan.semiring.mul.expression
-        for t in range(steps.number):
-            A = self.matrices[steps.first + t if len(self.matrices) > 1 else 0]
-            W = None if steps.witness is None else np.full(x.shape, -1, np.int32)
-            multiply_mixed(plan, y, x, A, W)
-            if steps.lengths is not None:
-                going = (steps.lengths > t)[:, None]
-            with np.errstate(all="ignore"):
-                weights = None if steps.weights is None else steps.weights[:, t]
-                result = y if weights is None else weigh.evaluate({"x": y, "y": weights}, plan.dtype)
-            np.copyto(x, result, where=going)
-            if steps.states is not None:
-                steps.states[:, t] = x
-            if W is not None:
-                steps.witness[:, t] = np.where(going, W, -1)
+        walk_by_products(plan, self.matrices, x, steps, multiply_mixed)
+
+
+def prepare_sparse(plan: KernelPlan, matrices: tuple[CompressedRows, ...]) -> SparseMatrix | SparseMatrices:
+    """Return the preparation of sparse matrices (n, n), one or one for each step."""
+    has_slots = len(matrices) == 1 and pays_for_slots(plan, matrices[0])
+    return SparseMatrix(plan, matrices[0]) if has_slots else SparseMatrices(matrices)
 
 
 def walk(plan: KernelPlan, matrices: Any, x: Array, steps: Steps) -> None:
