@@ -158,10 +158,10 @@ def edge_words(A: Array, no_edge: Any, threads: int | None = None) -> Array:
 
     The edges are the entries that differ from ``no_edge``.
     """
-    from semiring.kernels.graphs.edge_scan import mark_edges
+    from semiring.kernels.cpu.first_calls import graph_loops
 
     n, entries, absent = A.shape[0], as_unsigned(A), bits_of(no_edge, A.dtype)
-    words = np.empty((n, -(-n // WORD)), np.uint32)
+    words, mark_edges = np.empty((n, -(-n // WORD)), np.uint32), graph_loops("edge_scan", A.size).mark_edges
     run_strips(lambda rows: mark_edges(entries, absent, absent, words, rows.start, rows.stop), n, threads)
     return words
 
@@ -268,11 +268,12 @@ def strong_components_of_words(words: Array, n: int, threads: int | None = None)
     """
     if n == 0:
         return _single_component(n)
-    from semiring.kernels.graphs.component_search import components_of_words, is_strongly_connected
+    from semiring.kernels.cpu.first_calls import graph_loops
 
-    if is_strongly_connected(words, n, _SWEEPS):
+    loops = graph_loops("component_search", n * n)
+    if loops.is_strongly_connected(words, n, _SWEEPS):
         return _single_component(n)
-    number, weak, count, _ = components_of_words(words, transpose_bits(words, threads), n)
+    number, weak, count, _ = loops.components_of_words(words, transpose_bits(words, threads), n)
     return _group_vertices(number, weak, count)
 
 
@@ -338,7 +339,12 @@ def permute(
         elif source is not None:
             D[...] = source
         return
-    if not has_kernels(D):
+    loops: Any = None
+    if has_kernels(D):
+        from semiring.kernels.cpu.first_calls import graph_loops
+
+        loops = graph_loops("permutation", D.size)
+    if not hasattr(loops, "move_rows"):  # NumPy moves whole panels
         if source is not None:
             D[...] = source
         order = array_namespace(D).asarray(order)
@@ -349,21 +355,19 @@ def permute(
             part = slice(start, start + _PANEL)
             D[:, part] = D[:, part][order]
         return
-    from semiring.kernels.graphs.permutation import copy_rows, find_chains, gather_columns, move_rows
-
     entries, order = as_unsigned(D), np.asarray(order, np.int64)
     if source is not None:
         originals = as_unsigned(source)
-        run_strips(lambda rows: copy_rows(originals, order, rows.start, rows.stop, entries), n, threads)
+        run_strips(lambda rows: loops.copy_rows(originals, order, rows.start, rows.stop, entries), n, threads)
         return
-    vertices, starts, successors = find_chains(order, max(1, n // _CHAINS))
+    vertices, starts, successors = loops.find_chains(order, max(1, n // _CHAINS))
     first_rows = entries[vertices[starts[successors]]]  # copies, because other threads overwrite these rows
 
     def move(chain: int) -> None:
-        move_rows(entries, vertices, starts[chain], starts[chain + 1], first_rows[chain], order)
+        loops.move_rows(entries, vertices, starts[chain], starts[chain + 1], first_rows[chain], order)
 
     run_parallel(move, [(chain,) for chain in range(len(successors))], threads)
-    gather_columns(entries, np.flatnonzero(order == np.arange(n)), order)
+    loops.gather_columns(entries, np.flatnonzero(order == np.arange(n)), order)
 
 
 def has_kernels(A: Array) -> bool:
@@ -383,9 +387,10 @@ def as_unsigned(D: Array) -> Any:
 
 def transpose_bits(words: Array, threads: int | None = None, out: Array | None = None) -> Array:
     """Return the transpose of packed bits (n, n), in a new array or in ``out``, which must not overlap ``words``."""
-    from semiring.kernels.graphs.permutation import transpose_words
+    from semiring.kernels.cpu.first_calls import graph_loops
 
     result = np.empty(words.shape, np.uint32) if out is None else out
+    transpose_words = graph_loops("permutation", WORD * words.size).transpose_words
     run_strips(lambda part: transpose_words(words, result, part.start, part.stop), words.shape[1], threads, unit=16)
     return result
 

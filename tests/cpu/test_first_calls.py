@@ -8,8 +8,9 @@ import subprocess
 import sys
 
 import numpy as np
+import oracles
 import pytest
-from scipy.sparse import csr_array
+from scipy.sparse import csgraph, csr_array
 from tiers import full, quick
 
 import semiring as sr
@@ -19,6 +20,7 @@ from semiring.kernels import cpu, get_backend
 from semiring.kernels.cpu import compiler_process, first_calls, kernels, numpy_kernels
 from semiring.kernels.cpu.first_calls import FirstCalls
 from semiring.kernels.engine import make_plan
+from semiring.kernels.graphs import component_search, edge_scan, numpy_graphs, permutation
 from semiring.kernels.tolerance import tolerance_for
 from semiring.paths.along_paths import OPERATIONS
 
@@ -55,6 +57,7 @@ def in_numpy(monkeypatch):
             patch.setattr(first_calls, "SECONDS", 1e9)
             patch.setattr(FirstCalls, "_serves", record)
             patch.setattr(cpu, "first_calls_of", find)
+            patch.setattr(first_calls, "first_calls_of", find)
             return function(), dict(said)
 
     return run
@@ -333,6 +336,64 @@ def test_weights_of_both_signs_are_closed_in_numpy_with_the_same_bits(rng, in_nu
         assert {"closure": True, "gaining": True} in closed
 
 
+@pytest.mark.parametrize("dtype", quick(lambda dtype: dtype == np.float64, [np.float64, np.float32, np.int64]))
+@pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")
+def test_acyclic_graphs_with_weights_below_0_are_closed_in_numpy(rng, in_numpy, dtype):
+    """Components of one vertex, of some and of many, in any order of the vertices, with ties and without."""
+    groups = set()
+    for n, share, has_cycles in ((2, 1.0, False), (33, 0.3, False), (70, 0.9, False), (150, 0.05, True)):
+        W = rng.integers(-9, 9, (n, n)) if n % 2 else np.round(rng.normal(size=(n, n)) * 100)
+        is_edge = np.triu(rng.random((n, n)) < share, 1)
+        if has_cycles:  # of weight 0 or more, in some blocks on the diagonal
+            h = rng.integers(0, 50, n)
+            is_edge |= (rng.random((n, n)) < 0.2) & (np.arange(n) // 25 == np.arange(n)[:, None] // 25)
+            W = np.abs(W) + h[:, None] - h
+        A = np.where(is_edge, W.astype(dtype), sr.min_plus.zero_for(np.dtype(dtype)))
+        order = rng.permutation(n)
+        A = A[order][:, order]
+
+        def call(A=A):
+            best = sr.shortest_paths(A)
+            return [sr.closure(A), best.matrix, best.predecessors, sr.longest_paths(_negated(A)).predecessors]
+
+        expected = call()
+        found, said = in_numpy(call)
+        assert [array.tobytes() for array in found] == [array.tobytes() for array in expected], n
+        assert all(said.values()), said
+        groups |= set(said)
+        np.testing.assert_array_equal(found[0], oracles.closure(A, "min_plus"))
+    assert groups >= {"predecessors", *({"graphs"} if A.dtype.kind == "f" else ())}  # sums of integers are exact
+
+
+def _negated(A):
+    """Return weights of max-plus, whose longest paths are the shortest paths of weights of min-plus."""
+    return np.where(sr.min_plus.zero_for(A.dtype) == A, sr.max_plus.zero_for(A.dtype), -A)
+
+
+def test_graphs_are_scanned_in_numpy_as_by_compiled_loops(rng):
+    for n in (1, 2, 31, 32, 33, 64, 100, 301):
+        for share in (0.5 / n, 1.2 / n, 3 / n, 0.5):
+            A = np.where(rng.random((n, n)) < share, rng.integers(1, 3, (n, n)), 0).astype(np.uint64)
+            results = []
+            for scan, search, move in (
+                (edge_scan, component_search, permutation),
+                (numpy_graphs, numpy_graphs, numpy_graphs),
+            ):
+                words = np.zeros((n, -(-n // 32)), np.uint32)
+                differs = scan.mark_edges(A, np.uint64(0), np.uint64(1), words, 0, n)
+                transposed = np.zeros_like(words)
+                move.transpose_words(words, transposed, 0, words.shape[1])
+                number, weak, count, weak_count = search.components_of_words(words, transposed, n)
+                is_one = search.is_strongly_connected(words, n, n)
+                assert not is_one or count == 1
+                results.append([differs, words.tolist(), transposed.tolist(), number.tolist(), weak.tolist()])
+                results[-1] += [count, weak_count]
+            assert results[0] == results[1], (n, share)
+            edges, found = A != 0, results[1]
+            assert found[5] == csgraph.connected_components(csr_array(edges), connection="strong")[0]
+            assert found[0] == bool((edges & (A != 1) & ~np.eye(n, dtype=bool)).any())
+
+
 @pytest.mark.parametrize(
     ("name", "dtype", "groups"),
     [
@@ -340,7 +401,11 @@ def test_weights_of_both_signs_are_closed_in_numpy_with_the_same_bits(rng, in_nu
         ("plus_times", "float64", "arrays folds mixed product sparse"),
         ("lukasiewicz", "float64", f"arrays folds mixed sparse {LOOPS}"),  # 1 + x - 1 is not x
         *((name, "int64", "arrays folds mixed product sparse steps") for name in ("plus_times", "xor_and")),
-        ("max_min", "float64", f"arrays closure folds gaining mixed predecessors product sparse steps witness {LOOPS}"),
+        (
+            "max_min",
+            "float64",
+            f"arrays closure folds gaining graphs mixed predecessors product sparse steps witness {LOOPS}",
+        ),
     ],
 )
 def test_what_is_rounded_in_another_order_is_compiled_at_once(monkeypatch, name, dtype, groups):
@@ -510,7 +575,7 @@ assert sr.shortest_paths(A).path(0, 3) == [0, 2, 1, 3]
 R = sr.Semiring("safest", add="max(x, y)", mul="x * y", zero=0, one=1, domain=(0, 1))
 assert sr.matmul([[0.5, 0.9]], [[0.8], [0.5]], R) == 0.45
 sr.widest_paths(np.where(A < inf, A, -inf))
-from scipy.sparse import csr_array
+from scipy.sparse import csgraph, csr_array
 S = csr_array(np.where(A < inf, A, 0))
 assert sr.multi_dot([S, S], [0, inf, inf, inf]).tolist() == [inf, 3, inf, 8]
 assert sr.scan(S, [[0, inf, inf, inf]], steps=2).shape == (2, 1, 4)

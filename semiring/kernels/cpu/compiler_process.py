@@ -44,6 +44,8 @@ SPARSE, MIXED = "sparse", "mixed"
 #: The groups of `semiring.kernels.cpu.loops`. Those of `PATTERNS` compute with positions of edges, in no semiring.
 SEARCHES, COUNTS, UPDATES, RANKED, DEPENDENCIES = "searches", "counts", "updates", "ranked", "dependencies"
 PATTERNS = "patterns"
+#: Scans, components and permutations of the graphs of dense matrices, by `semiring.kernels.graphs`.
+GRAPHS = "graphs"
 LOOPS = frozenset((SEARCHES, COUNTS, UPDATES, RANKED, DEPENDENCIES, PATTERNS))
 
 _POLLING_SECONDS = 0.05  # between two reads of a marker
@@ -232,6 +234,8 @@ def compile_group(plan: KernelPlan, group: str) -> None:
         _multiply_sparse(backend, plan, group)
     elif group in LOOPS:
         _run_loops(backend, plan, group)
+    elif group == GRAPHS:
+        _scan_graphs()
     else:
         _close_gaining(backend, plan)
 
@@ -299,6 +303,23 @@ def _run_loops(backend: Any, plan: KernelPlan, group: str) -> None:
         elimination_trees.transpose_rows(starts, heads)
         elimination_trees.rows_of(starts, 2)
         elimination_trees.topological_order(starts, heads)
+
+
+def _scan_graphs() -> None:
+    """Find the components of a path of 40 vertices, whose weights take 4 and 8 bytes, and permute its matrix."""
+    from semiring.kernels.graphs import component_search, edge_scan, permutation
+
+    order, words, transposed = np.arange(40)[::-1].copy(), *np.zeros((2, 40, 2), np.uint32)
+    for dtype in (np.uint64, np.uint32):
+        A = np.eye(40, k=1, dtype=dtype)
+        edge_scan.mark_edges(A, dtype(0), dtype(0), words, 0, 40)
+        permutation.copy_rows(A, order, 0, 40, A.copy())
+        vertices, starts, _ = permutation.find_chains(order, 2)
+        permutation.move_rows(A, vertices, starts[0], starts[1], A[0].copy(), order)
+        permutation.gather_columns(A, order, order)
+    permutation.transpose_words(words, transposed, 0, 2)
+    component_search.is_strongly_connected(words, 40, 1)
+    component_search.components_of_words(words, transposed, 40)
 
 
 def _walk(backend: Any, plan: KernelPlan, A: Array) -> None:

@@ -27,6 +27,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ from semiring.kernels.cpu.compiler_process import (
     CLOSURE,
     FOLDS,
     GAINING,
+    GRAPHS,
     LOOPS,
     MIXED,
     PATTERNS,
@@ -70,6 +72,7 @@ _SECONDS_PER_STEP = 1e-5  # seconds for each k, besides those for its pairs
 _SECONDS_PER_LINK, _SECONDS_PER_VERTEX = 3e-8, 1.5e-8  # of an entry of predecessors, and of a vertex that is written
 _SECONDS_PER_CALL, _SECONDS_PER_LISTED_PAIR = 1e-4, 1.5e-7  # of a product of sparse matrices
 _SECONDS_PER_FUSED_PAIR = {"f": 2e-8, "d": 5e-8}  # of a product of floats with + and ×
+_SECONDS_PER_SCANNED_ENTRY = 1e-8  # of a matrix whose graph is searched in NumPy
 _SECONDS_PER_EDGE = 2e-6  # of a loop that Python runs, and for each vertex
 _SCANNED_ENTRIES = 1 << 16  # of an operand, at a time
 _DEFINITIONS = 1024  # the most that are kept
@@ -368,6 +371,17 @@ def interprets_indices(arguments: tuple[Any, ...]) -> bool:
 Loop.interprets = staticmethod(interprets_indices)
 
 
+def graph_loops(name: str, entries: int) -> Any:
+    """Return a module of `semiring.kernels.graphs` by its name, or `numpy_graphs` until its loops are compiled.
+
+    ``entries`` is the number of entries of the matrix whose graph the caller scans, searches or permutes.
+    """
+    first_calls = first_calls_of(plan_of_indices())
+    if GRAPHS in first_calls.pending and first_calls._serves(GRAPHS, entries * _SECONDS_PER_SCANNED_ENTRY):
+        name = "numpy_graphs"
+    return import_module(f"semiring.kernels.graphs.{name}")
+
+
 def _has_negative_zero(A: Array) -> bool:
     """Return whether an entry is -0.0, from some entries at a time."""
     rows = A.reshape(1, -1) if A.ndim < 2 else A
@@ -410,7 +424,7 @@ def _groups(plan: KernelPlan) -> set[str]:
         return paths
     paths |= LOOPS if semiring.selective else set()
     if semiring.selective and (is_exact or _keeps_bits(plan)):
-        return {PRODUCT, WITNESS, CLOSURE, PREDECESSORS, GAINING, STEPS, *paths}
+        return {PRODUCT, WITNESS, CLOSURE, PREDECESSORS, GAINING, GRAPHS, STEPS, *paths}
     return {PRODUCT, STEPS, *paths} if is_exact else paths
 
 

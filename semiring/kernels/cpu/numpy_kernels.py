@@ -333,10 +333,12 @@ def _find_in_stack(plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: 
 
     n, one, diagonal = D.shape[-1], plan.dtype.type(plan.one), np.eye(D.shape[-1], dtype=bool)
     edges = meets(adjacency, D, tolerance.tight) & (adjacency != plan.zero) & ~diagonal
-    if edges.sum(-2).max() > MAX_DIRECT_EDGES or (plus(one, adjacency[edges]) != one).any():
+    if edges.sum(-2).max() > MAX_DIRECT_EDGES:
         return None
+    improves = np.zeros(len(D), np.bool_)
+    improves[np.nonzero(edges)[0][plus(one, adjacency[edges]) != one]] = True
     best, pred = np.full_like(D, plan.zero), np.full(D.shape, _UNDECIDED, np.int32)
-    for p in range(n):
+    for p in range(0 if improves.all() else n):
         heads = np.flatnonzero(edges[:, p].any(axis=0))
         x, w = np.broadcast_arrays(D[:, :, p, None], adjacency[:, p][:, None, heads])
         candidates, distances = mul.evaluate({"x": x, "y": w}, plan.dtype), D[:, :, heads]
@@ -344,6 +346,7 @@ def _find_in_stack(plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: 
         better = (plus(so_far, candidates) != so_far) & (plus(x, distances) != distances) & edges[:, p][:, None, heads]
         best[:, :, heads] = np.where(better, candidates, so_far)
         pred[:, :, heads] = np.where(better, np.int32(p), pred[:, :, heads])
+    pred[improves] = _UNDECIDED
     is_met = meets(best, D, tolerance.tight)
     is_doubtful = ~is_met & (pred >= 0) & ~edges & meets(best, D, tolerance.loose)
     pred[~is_met & ~is_doubtful] = _UNDECIDED
@@ -353,20 +356,32 @@ def _find_in_stack(plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: 
     if is_doubtful.any() and not _add_up(plan, D, tolerance, adjacency, pred, is_doubtful):
         return None
     rows = np.argwhere((pred == _UNDECIDED).any(axis=-1))
-    height = max(1, _BLOCK_BYTES // (n * D.itemsize))
+    if not rows.size:
+        return pred
+    neighbours = _neighbours(edges.swapaxes(1, 2)), _neighbours(edges)
+    height = max(1, _BLOCK_BYTES // (D.itemsize * max(table.shape[-1] for table in neighbours)))
     parts = [rows[start : start + height] for start in range(0, len(rows), height)]
 
     def find_tight(which: Array, i: Array, tail: Any, head: Any) -> Array:
-        """Return which edges are tight for rows, and lead from a vertex that ⊕ prefers to their head."""
+        """Return which edges are tight for rows; their tail is no worse than their head if no edge improves on 1̄."""
         x, y = D[which, i, tail], D[which, i, head]
         operands = np.broadcast_arrays(x, adjacency[which, tail, head])
         candidates = mul.evaluate(dict(zip("xy", operands, strict=True)), plan.dtype)
-        return np.asarray(edges[which, tail, head] & meets(candidates, y, tolerance.tight) & (plus(x, y) == x))
+        return np.asarray(meets(candidates, y, tolerance.tight) & (improves[which] | (plus(x, y) == x)))
 
-    for part in parts:
-        if time.monotonic() > deadline or not _grow_rows(pred, part, find_tight):
-            return None
+    with np.errstate(all="ignore"):
+        for part in parts:
+            if time.monotonic() > deadline or not _grow_rows(pred, part, neighbours, find_tight):
+                return None
     return pred
+
+
+def _neighbours(edges: Array) -> Array:
+    """Return the heads of the edges (count, n, n) from each vertex in ascending order, (count, n, width), then -1."""
+    counts = edges.sum(-1)
+    table = np.full((*counts.shape, counts.max()), -1)
+    table[np.arange(table.shape[-1]) < counts[..., None]] = np.nonzero(edges)[-1]
+    return table
 
 
 def _add_up(
@@ -398,33 +413,37 @@ def _add_up(
     return True
 
 
-def _grow_rows(pred: Array, rows: Array, find_tight: Callable[..., Array]) -> bool:
+def _grow_rows(pred: Array, rows: Array, neighbours: tuple[Array, Array], find_tight: Callable[..., Array]) -> bool:
     """Decide the remaining entries of some rows by searches along tight edges, all rows together.
 
-    ``rows`` (r, 2) holds the matrix and the source of each row. Return whether all entries are decided.
+    ``rows`` (r, 2) holds the matrix and the source of each row. ``neighbours`` are the tails of the edges into each
+    vertex, and the heads of those out of it. Return whether all entries are decided.
     """
-    n, (which, source) = pred.shape[-1], rows.T[:, :, None]
+    which, source = rows.T[:, :, None]
     own = pred[which[:, 0], source[:, 0]]
     decided = own >= 0
     decided[np.arange(len(own)), source[:, 0]] = True
     queue, sizes = np.empty(own.shape, np.int64), np.zeros(len(own), np.int64)
-    vertices = np.arange(n)
+    into, out = neighbours
     for j in np.flatnonzero((own == _UNDECIDED).any(0)):
         at = np.flatnonzero(own[:, j] == _UNDECIDED)
-        tails = find_tight(which[at], source[at], vertices, j) & decided[at]
-        found = tails.any(1)
+        tails = into[which[at, 0], j]
+        is_found = (tails >= 0) & decided[at[:, None], tails] & find_tight(which[at], source[at], tails, j)
+        found = is_found.any(1)
         at = at[found]
-        own[at, j], decided[at, j] = tails[found].argmax(1), True
+        own[at, j], decided[at, j] = tails[found, is_found[found].argmax(1)], True
         queue[at, sizes[at]] = j
         sizes[at] += 1
     step = 0
     while (at := np.flatnonzero(sizes > step)).size:
         p = queue[at, step][:, None]
-        heads = find_tight(which[at], source[at], p, vertices) & (own[at] == _UNDECIDED)
-        r, found_heads = np.nonzero(heads)
-        own[at[r], found_heads] = p[r, 0]
-        queue[at[r], sizes[at[r]] + (heads.cumsum(1) - 1)[r, found_heads]] = found_heads
-        sizes[at] += heads.sum(1)
+        heads = out[which[at, 0], p[:, 0]]
+        is_new = (heads >= 0) & (own[at[:, None], heads] == _UNDECIDED)
+        is_new &= find_tight(which[at], source[at], p, heads)
+        r, c = np.nonzero(is_new)
+        own[at[r], heads[r, c]] = p[r, 0]
+        queue[at[r], sizes[at[r]] + (is_new.cumsum(1) - 1)[r, c]] = heads[r, c]
+        sizes[at] += is_new.sum(1)
         step += 1
     pred[which[:, 0], source[:, 0]] = own
     return not (own == _UNDECIDED).any()
