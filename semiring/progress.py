@@ -98,6 +98,9 @@ def portion(start: int, stop: int, total: int) -> Iterator[None]:
 
 def in_parts(items: Sequence[T]) -> Iterator[T]:
     """Yield the items; each is an equal part of the current work, which ends when the next item is requested."""
+    if _caller.listener is None:
+        yield from items  # without the context of each item, which takes two microseconds
+        return
     for number, item in enumerate(items):
         with portion(number, number + 1, len(items)):
             yield item

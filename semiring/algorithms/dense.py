@@ -266,7 +266,7 @@ _BY_NAME = {method.name: method for method in DENSE_METHODS}
 
 
 def dense_method_of(p: Problem) -> Method:
-    """Return the method that was measured fastest for a dense matrix like the caller's operand.
+    """Return the method that was measured fastest for a dense matrix like the caller's operand, or for packed bits.
 
     A part of another problem is closed by the method of the whole.
     """
@@ -274,7 +274,7 @@ def dense_method_of(p: Problem) -> Method:
     if isinstance(p.dense_method, Method):
         method = p.dense_method
     else:
-        storage = "bits" if facts.storage == "bits" else "elements"
+        storage = p.matrix.storage
         backend = backend_for(facts.memory, facts.semiring, facts.dtype, storage)
         schedule = schedule_for(backend.name, facts.dtype, storage, facts.semiring)
         name = schedule.method(p.n, is_selective=has_min_and_max(facts.semiring))

@@ -21,6 +21,7 @@ from semiring.namespaces import Array, array_namespace
 __all__ = ["has_integer_order", "has_min_and_max", "map_in_order"]
 
 
+@lru_cache(maxsize=256)
 def has_integer_order(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
     """Return whether a closure of float32 only selects by order, and its star is 1̄."""
     return bool(

@@ -31,7 +31,7 @@ from semiring.arrays.tensors import as_sparse_array, is_sparse_tensor
 from semiring.errors import DeviceError, DomainError, DTypeError, ShapeError, VertexError
 from semiring.namespaces import array_namespace, is_device_array
 
-__all__ = ["WORD_BITS", "BitMatrix", "pack", "to_bitwise", "truth_table", "zhegalkin_coefficients"]
+__all__ = ["WORD_BITS", "BitMatrix", "pack", "pack_truths", "to_bitwise", "truth_table", "zhegalkin_coefficients"]
 
 WORD_BITS = 32
 _PACKED_ENTRIES = 1 << 22  # entries that are packed at a time
@@ -617,10 +617,8 @@ def pack(array: Any) -> BitMatrix:
         raise DTypeError(f"pack takes a 2-D array, not a {type(array).__name__}: pack(as_network(A, 'boolean').matrix)")
     refuse_collection(array, "array")
     array = as_sparse_array(array, "array") if is_sparse_tensor(array) else array
-    is_on_device = is_device_array(array)
-    if is_on_device:
+    if is_device_array(array):
         from semiring.arrays import device
-        from semiring.kernels.cuda.entries import packing as bits
 
         entries: Any = device.as_cupy(array, "array")
     else:
@@ -635,22 +633,29 @@ def pack(array: Any) -> BitMatrix:
             raise ShapeError("array is a list whose rows differ in length: pass rows of one length") from None
     if entries.ndim != 2:
         raise ShapeError(f"pack takes a 2-D array, not {entries.ndim}-D of shape {entries.shape}")
-    if entries.size:
-        entries = _as_truth_values(entries, "array")
+    return pack_truths(_as_truth_values(entries, "array") if entries.size else entries)
+
+
+def pack_truths(entries: Any) -> BitMatrix:
+    """Return the `BitMatrix` of an array (m, n) of bool, in its memory; of any dtype if it is empty."""
     m, n = entries.shape
-    if is_on_device:
-        return BitMatrix._view(bits.pack(entries), (m, n))
-    result = BitMatrix.zeros((m, n))
+    if is_device_array(entries):
+        from semiring.kernels.cuda.entries.packing import pack as pack_on_device
+
+        return BitMatrix._view(pack_on_device(entries), (m, n))
+    shape = m, _word_count(n)
+    demand_array(shape, np.dtype(np.uint32))
+    words = np.zeros(shape, np.uint32)
     if m and n:
-        octets, step = result.words.view(np.uint8), max(1, _PACKED_ENTRIES // n)
+        octets, step = words.view(np.uint8), max(1, _PACKED_ENTRIES // n)
         if m <= step:  # two slices would take a tenth of the time of a small matrix
             _pack_into(octets, entries)
         else:
             for start in range(0, m, step):
                 _pack_into(octets[start : start + step], entries[start : start + step])
         if sys.byteorder == "big":
-            result.words.byteswap(inplace=True)
-    return result
+            words.byteswap(inplace=True)
+    return BitMatrix._view(words, (m, n))
 
 
 def _as_truth_values(entries: Any, name: str) -> Any:

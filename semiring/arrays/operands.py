@@ -505,12 +505,14 @@ def empty_like(x: Any) -> Any:
 
 def has_adjacent_elements(x: Any) -> bool:
     """Return whether the elements, or words, of a row are adjacent in memory."""
-    array = memory_of(x)
+    array = x if type(x) is np.ndarray else memory_of(x)
     return bool(array.shape[-1] <= 1 or array.strides[-1] == array.itemsize)
 
 
 def is_same_memory(x: Any, y: Any) -> bool:
     """Return whether two arrays, or two packed matrices, have the same elements in memory in the same order."""
+    if type(x) is np.ndarray is type(y) and not np.may_share_memory(x, y):  # an eighth of the time of the last test
+        return x is y
     x, y = memory_of(x), memory_of(y)
     if x is y:
         return True
@@ -518,8 +520,7 @@ def is_same_memory(x: Any, y: Any) -> bool:
         return False
     if is_device_array(x):
         return bool(x.data.ptr == y.data.ptr)
-    # The first test takes an eighth of the time of the second.
-    return np.may_share_memory(x, y) and bool(x.ctypes.data == y.ctypes.data)
+    return bool(x.ctypes.data == y.ctypes.data)
 
 
 _NULL_CONTEXT = nullcontext()

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
 from math import isinf
 from typing import Any
 
@@ -67,13 +68,7 @@ def warn_of_other_zeros(A: Array, semiring: Semiring) -> None:
     rows = slice(None, None, 1 + n * n // _SAMPLE)
     sample, diagonal = A[..., rows, :], A.diagonal(0, -2, -1)[..., rows]
 
-    def count(value: Any) -> int:
-        """Return how many entries of the sample off the diagonals are equal to a value."""
-        return int(np.count_nonzero(sample == value) - np.count_nonzero(diagonal == value))
-
-    zero = semiring.zero_for(A.dtype)
-    edges = sample.size - diagonal.size
-    value = None if count(zero) else _find_suspicious(sample, count, edges, semiring)
+    value, zero = _find_suspicious(sample, diagonal, semiring), semiring.zero_for(A.dtype)
     if value is not None and not _occurs(A, zero):
         _warn(_message(value, semiring, A, zero))
     elif n == 3 and A.ndim == 2 and may_list_edges(A, zero):
@@ -94,21 +89,31 @@ def has_zero_edges(A: Array) -> bool:
     return bool(zeros - on_diagonal >= 2)
 
 
-def _find_suspicious(sample: Array, count: Callable[[Any], int], edges: int, semiring: Semiring) -> Any:
+def _find_suspicious(sample: Array, diagonal: Array, semiring: Semiring) -> Any:
     """Return a value that probably means "no edge" in entries without the zero of the semiring, or None.
 
     The zero is infinite. The value is ∞, if that is not the zero. It is a 0 that is the best of all weights and
     occurs twice, because one 0 may be the weight of an edge, or a 0 that is the worst weight, of two thirds of the
     edges. It is -1 for a tenth of the edges, if no other weight is negative. Some edge has another weight.
+
+    The range of the sample excludes nearly all of these values, so few samples are compared with a value.
     """
-    dtype = sample.dtype
-    if semiring.zero.op != "const" or not isinf(semiring.zero.leaf or 0):  # type: ignore[arg-type]  # a Constant
+    if not _has_infinite_zero(semiring):
         return None
-    infinite = np.iinfo(dtype).max if dtype.kind == "i" else dtype.type(np.inf)
-    if semiring.zero_for(dtype) != infinite and count(infinite):
-        return infinite
+    dtype = sample.dtype
     with np.errstate(invalid="ignore"):  # a NaN of bfloat16; the scan of the entries reports it
         low, high = np.fmin.reduce(sample, None), np.fmax.reduce(sample, None)
+
+    def count(value: Any) -> int:
+        """Return how many entries of the sample off the diagonals are equal to a value."""
+        return int(np.count_nonzero(sample == value) - np.count_nonzero(diagonal == value))
+
+    infinite, zero = np.iinfo(dtype).max if dtype.kind == "i" else dtype.type(np.inf), semiring.zero_for(dtype)
+    if zero in (low, high) and count(zero):
+        return None
+    if zero != infinite == high and count(infinite):
+        return infinite
+    edges = sample.size - diagonal.size
     if low == 0 or high == 0:
         least = 2 if semiring.add(low, high) == 0 else 2 * edges / 3
         return dtype.type(0) if least <= count(0) < edges else None
@@ -120,6 +125,11 @@ def _find_suspicious(sample: Array, count: Callable[[Any], int], edges: int, sem
     ):
         return dtype.type(-1)
     return None
+
+
+@lru_cache(maxsize=1024)
+def _has_infinite_zero(semiring: Semiring) -> bool:
+    return semiring.zero.op == "const" and isinf(semiring.zero.leaf or 0)  # type: ignore[arg-type]  # a Constant
 
 
 def _occurs(A: Array, value: Any) -> bool:

@@ -28,7 +28,7 @@ from semiring.closures.explain import Explanation
 from semiring.closures.front_ends import close_array, close_request
 from semiring.closures.problem import STRUCTURES, Options
 from semiring.closures.request import Request
-from semiring.closures.run import close_plainly
+from semiring.closures.run import PLAIN, close_plainly
 from semiring.errors import AlgebraError, DeviceError, DTypeError, UnknownNameError
 from semiring.io.inputs import Reading
 from semiring.io.network import semiring_of
@@ -256,12 +256,14 @@ def closure(
            [3., 0., 2.],
            [1., 4., 0.]])
     """
-    rare = device, memory, journal, weight, directed, columns, progress, compute_dtype, method_options
-    has_defaults = not [x for x in rare if x is not None] and isinstance(method, str) and method == "auto"
-    has_defaults = has_defaults and explain is False and reflexive is True
+    is_local = device is None and memory is None and journal is None and progress is None
+    is_local = is_local and weight is None and directed is None and columns is None  # no front end is needed
+    has_defaults = is_local and compute_dtype is None and method_options is None and explain is False
+    has_defaults = has_defaults and isinstance(method, str) and method == "auto" and reflexive is True
     has_defaults = has_defaults and isinstance(check, bool) and isinstance(structure, bool)
-    if has_defaults and type(A) is np.ndarray and not profiling.active and (out is None or _may_write_to(out, A)):
-        D = close_plainly(A, semiring, check=check, threads=threads, out=out)
+    if has_defaults and type(A) is np.ndarray and A.size <= PLAIN and not profiling.active:
+        is_new = out is None or _may_write_to(out, A)
+        D = close_plainly(A, semiring, check=check, threads=threads, out=out) if is_new else None
         if D is not None:
             return D
     if not (reflexive is True is check and explain is False and directed is None):  # saves a microsecond
@@ -274,8 +276,7 @@ def closure(
         shared |= {"directed": directed, "compute_dtype": compute_dtype, "method_options": method_options}
         return _close_stack_by_gpus(several, A, out, explain, semiring=algebra, **shared)
     options = _make_options(algebra, method, threads, check, structure, several, compute_dtype, method_options)
-    needs_front_end = explain or profiling.active or [x for x in rare[:7] if x is not None]
-    if not needs_front_end and _is_plain(A, out, options):
+    if is_local and not (explain or profiling.active) and _is_plain(A, out, options):
         return close_array(A, options, out, plus=not reflexive)
     reading = Reading(weight, directed, columns)
     reading.check(A)

@@ -22,7 +22,7 @@ from semiring.algorithms.methods import candidates_in_order, check_method, matri
 from semiring.algorithms.schedule import BLOCKED
 from semiring.arrays.memory import format_bytes
 from semiring.arrays.zero_conventions import warn_of_other_zeros, warn_of_other_zeros_on_device
-from semiring.closures.encodings import ENCODINGS, half_precision
+from semiring.closures.encodings import encodings_for, half_precision
 from semiring.closures.explain import Answer
 from semiring.closures.problem import Facts, Problem
 from semiring.closures.run import run
@@ -71,12 +71,13 @@ def choose(p: Problem) -> Choice:
         facts = p.facts
     if p.options.method != AUTO:
         _check_named_method(p)
+    may_shift = facts.is_tropical and facts.dtype.kind == "f"
     if facts.may_scan and facts.storage == "elements":
-        _ = facts.signs  # raises `DomainError`
+        may_shift = facts.signs == "below" and may_shift  # the signs raise `DomainError`
     if facts.dtype.kind == "i":
         _ = facts.counts_paths  # raises `DTypeError` and `IntegerOverflowError`
     circumstances = p.circumstances
-    allowed, excluded = _candidates(circumstances)
+    allowed, excluded = _candidates(circumstances, may_shift)
     if circumstances.is_large or facts.storage == "sparse":
         allowed = tuple(sorted(allowed, key=lambda a: a.least_cost(p)))
     best = cheapest(allowed, p, answers)
@@ -137,21 +138,24 @@ def reason_against(a: Algorithm, p: Any) -> str | None:
     if a.is_encoded and p.matrix.storage not in a.storages:
         return "the entries are no packed bits" if "bits" in a.storages else "the entries are packed bits"
     if a.below_zero_only and not p.is_shifted:
-        return "no floating-point weight is below 0"
+        return _reason_by_signs(a)
     if a.needs and (lacks := missing_needs(a, p.backend)):
         return f"the backend has no {', '.join(lacks)}"
     return a.reason_against(p)
 
 
+def _reason_by_signs(a: Algorithm) -> str | None:
+    """Return why an algorithm does not close entries without floats below 0, or None."""
+    return "no floating-point weight is below 0" if a.below_zero_only else None
+
+
 def encode(p: Problem, answers: list[Any]) -> Problem:
     """Return the problem under all encodings that apply, and add their answers."""
-    kind = p.facts.dtype.kind
-    for kinds, encoding in ENCODINGS:
-        if kind in kinds:
-            result = encoding(p)
-            if p.explanation is not None:
-                answers.append(_answer(p, result, encoding))
-            p = p if isinstance(result, str) else result
+    for encoding in encodings_for(p.facts.semiring, p.facts.dtype):
+        result = encoding(p)
+        if p.explanation is not None:
+            answers.append(_answer(p, result, encoding))
+        p = p if isinstance(result, str) else result
     return p
 
 
@@ -180,9 +184,13 @@ def _forget_candidates() -> None:
 
 
 @lru_cache(maxsize=1024)
-def _candidates(c: Circumstances) -> tuple[tuple[Algorithm, ...], tuple[Answer, ...]]:
-    """Return the candidates that the circumstances allow, and the answers of the others."""
-    reasons = [(a, a.reason_by_options(c)) for a in candidates_in_order(c.method, c.method_options)]
+def _candidates(c: Circumstances, may_shift: bool) -> tuple[tuple[Algorithm, ...], tuple[Answer, ...]]:
+    """Return the candidates that the circumstances allow, and the answers of the others.
+
+    ``may_shift``: whether the entries may be floats below 0, which are read under potentials.
+    """
+    candidates = candidates_in_order(c.method, c.method_options)
+    reasons = [(a, a.reason_by_options(c) or (None if may_shift else _reason_by_signs(a))) for a in candidates]
     allowed = tuple(a for a, why in reasons if why is None)
     return allowed, tuple(Answer("algorithm", a.name, why) for a, why in reasons if why is not None)
 

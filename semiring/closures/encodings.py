@@ -11,17 +11,20 @@ Cost: at most one pass to encode and one to decode, for all encodings together. 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from semiring.advice import option
-from semiring.algebra.catalogue import max_times, min_plus, min_times, path_counts
+from semiring.algebra import Semiring
+from semiring.algebra.catalogue import min_plus, path_counts
 from semiring.algebra.expressions.tree import is_half
 from semiring.algorithms.methods import is_structural, may_choose, method_named
 from semiring.algorithms.narrow_integers import find_narrow_dtype
 from semiring.algorithms.ordered_integers import has_integer_order, has_min_and_max
+from semiring.algorithms.potentials.scales import has_factors
+from semiring.algorithms.stars import counts_paths
 from semiring.arrays.encoding import inner_zero, next_wider_integer
 from semiring.arrays.operands import is_same_memory
 from semiring.arrays.parts import any_true, parts
@@ -34,13 +37,13 @@ from semiring.closures.entry_maps import (
     guard_against_negative_weights,
 )
 from semiring.closures.matrix import CallMap, EncodedMatrix, EntryMap
-from semiring.closures.problem import Options, Problem
+from semiring.closures.problem import Options, Problem, is_tropical
 from semiring.errors import AlgebraError, DTypeError, IntegerOverflowError
 from semiring.kernels import can_pack
 from semiring.kernels.machines import closure_speed
 from semiring.namespaces import is_device_array
 
-__all__ = ["ENCODINGS", "half_precision", "is_near_no_path", "stays_float16", "wider_integers"]
+__all__ = ["ENCODINGS", "encodings_for", "half_precision", "is_near_no_path", "stays_float16", "wider_integers"]
 
 Encoding: TypeAlias = Callable[[Problem], Problem | str]
 
@@ -106,14 +109,16 @@ def change_of_sign(p: Problem) -> Problem | str:
     maps: tuple[EntryMap, ...] = (NEGATION,) if facts.sign < 0 else ()
     signs = "below" if facts.signs == "below" else "clear"
     if p.dtype.kind != "f":
-        matrix = p.read(*maps) if maps else p.matrix
-        return p.replace(semiring=min_plus, signs=signs, matrix=matrix)
+        changes = {"matrix": p.read(*maps)} if maps else {}
+        return p.replace(semiring=min_plus, signs=signs, **changes)
     if not facts.may_synchronize:
         passes = p.replace(semiring=min_plus).backend.capabilities.passes
         maps = (*maps, POSITIVE_ZEROS if passes is None else guard_against_negative_weights(passes))  # type: ignore[arg-type]
     elif facts.sign > 0 and facts.signs == "zero":
         maps = (*maps, POSITIVE_ZEROS)
     inner = p.matrix.inner if facts.is_part else p.dtype.type(np.inf)
+    if not maps and inner == p.matrix.inner:
+        return p.replace(semiring=min_plus, signs=signs)
     return p.replace(semiring=min_plus, signs=signs, matrix=p.read(*maps, inner=inner))
 
 
@@ -138,7 +143,7 @@ def narrow_integers(p: Problem) -> Problem | str:
     facts, dtype = p.facts, p.facts.dtype
     if p.semiring is not min_plus or p.is_stack or facts.is_part:
         return "not a single matrix of min-plus"
-    faster = closure_speed(p.backend.name, dtype).faster_dtypes(p.n, dtype)
+    faster = closure_speed(p.backend.name, dtype).faster_dtypes(p.n, dtype) if facts.uses_device else []
     if not faster or not facts.may_synchronize or p.integers is not None:
         return "narrower integers are not faster here"
     if not may_choose(p.options.method):
@@ -300,22 +305,32 @@ def scaling(p: Problem) -> Problem | str:
     `semiring.algorithms.potentials.scales`.
     """
     facts = p.facts
-    if p.semiring not in (max_times, min_times) or p.dtype.kind != "f" or p.is_stack or not facts.weights_gain:
+    if not has_factors(p.semiring) or p.dtype.kind != "f" or p.is_stack or not facts.weights_gain:
         return "no product gains"
     if facts.factors is None:
         return "products of paths leave the range of float64"
     return p.replace(matrix=p.read(_SCALING))
 
 
-#: The encodings in the order in which they are tried, each with the kinds of the dtypes to which it applies. An
-#: encoding reads the signs and the dtype that the encodings before it have made.
-ENCODINGS: tuple[tuple[str, Encoding], ...] = (
-    ("fiubV", change_of_sign),
-    ("i", counts_of_paths),
-    ("fi", narrow_integers),
-    ("i", integers),
-    ("f", integers_in_order),
-    ("b", packed_bits),
-    ("f", potentials),
-    ("f", scaling),
+def _is_tropical_in(kinds: str) -> Callable[[Semiring, np.dtype[Any]], bool]:
+    return lambda semiring, dtype: dtype.kind in kinds and is_tropical(semiring)
+
+
+#: The encodings in the order in which they are tried. Each has a function that returns whether it may apply to entries
+#: of a semiring and a dtype. An encoding reads the signs and the dtype that the encodings before it have made.
+ENCODINGS: tuple[tuple[Callable[[Semiring, np.dtype[Any]], bool], Encoding], ...] = (
+    (lambda semiring, dtype: True, change_of_sign),
+    (counts_paths, counts_of_paths),
+    (_is_tropical_in("fi"), narrow_integers),
+    (_is_tropical_in("i"), integers),
+    (has_integer_order, integers_in_order),
+    (lambda semiring, dtype: dtype == np.bool_, packed_bits),
+    (_is_tropical_in("f"), potentials),
+    (lambda semiring, dtype: dtype.kind == "f" and has_factors(semiring), scaling),
 )
+
+
+@lru_cache(maxsize=1024)
+def encodings_for(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[Encoding, ...]:
+    """Return the encodings that may apply to entries of a semiring and a dtype, in their order."""
+    return tuple(encoding for may_apply, encoding in ENCODINGS if may_apply(semiring, dtype))

@@ -23,7 +23,7 @@ __all__ = ["Answer", "Explanation", "gpu_names"]
 _RIVALS = 2  # the nearest rivals of the summary
 
 _SIGNS = {
-    "clear": "no weight below 0, and no sign bit",
+    "clear": "no weight below 0",
     "zero": "no weight below 0",
     "below": "weights below 0, or of unknown sign",
 }

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from semiring.algorithms.packed_bits import diagonal_bits as packed_loops
-from semiring.arrays.bits import BitMatrix, pack
+from semiring.arrays.bits import BitMatrix, pack_truths
 from semiring.arrays.encoding import clamp, first_unrepresentable
 from semiring.arrays.operands import has_adjacent_elements, is_same_memory
 from semiring.arrays.parts import assign_where, parts
@@ -95,6 +95,13 @@ class EncodedMatrix:
     is_packed: bool = False  # whether the array is a `BitMatrix`
     is_transposed: bool = False  # whether the array is the transpose of the caller's
     outer: EncodedMatrix | None = None
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:  # cached, because each encoding of a problem is looked up by it
+        return hash((self.source, self.none, self.dtype, self.inner, self.maps, self.sentinel, self.outer))
 
     @classmethod
     def identity(
@@ -245,7 +252,7 @@ class EncodedMatrix:
             for index in parts(source.shape, is_device_array(source)):
                 self.read(source[index], _shift_index(index, first), D[index])
         elif not isinstance(source, BitMatrix):
-            return pack(source)
+            return pack_truths(source)
         elif D.words is not source.words:
             D.words[...] = source.words
         return D

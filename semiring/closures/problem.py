@@ -125,9 +125,14 @@ def _zero_of(semiring: Semiring, dtype: np.dtype[Any]) -> Any:
 
 
 @lru_cache(maxsize=1024)
-def _least_decides(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
-    """Return whether the least weight decides the signs, because every number except NaN is in the domain."""
-    return dtype.kind == "f" and is_tropical(semiring) and semiring.domain.everything
+def _traits(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[bool, int, bool]:
+    """Return `Facts.is_tropical`, `Facts.sign`, and whether the least weight decides the signs of a small matrix.
+
+    It does if every number except NaN is in the domain.
+    """
+    tropical = is_tropical(semiring)
+    sign = -1 if tropical and semiring.tropical == "max" else 1
+    return tropical, sign, dtype.kind == "f" and tropical and semiring.domain.everything
 
 
 class Facts:
@@ -176,14 +181,16 @@ class Facts:
             sample = memory_of(operand)
         elif strips is not None:
             self.storage = strips.storage
+        else:
+            self.__dict__["A"] = operand  # the fact `A` of a matrix that is stored as an array
         self.memory = sample  # an array in the memory of the kernels that close the matrix
         #: Whether the kernels of a GPU close the matrix.
         self.uses_device = type(sample) is not np.ndarray and self.storage != "sparse" and is_device_array(sample)
         #: Whether the entries are in the memory of a GPU.
         self.on_device = self.uses_device and strips is None
-        self.is_tropical = is_tropical(self.semiring)
-        #: -1 if the entries are weights of max-plus, which are closed as their negatives.
-        self.sign = -1 if self.is_tropical and self.semiring.tropical == "max" else 1
+        #: Whether closures are those of min-plus or max-plus, and -1 for weights of max-plus, which are closed as their
+        #: negatives.
+        self.is_tropical, self.sign, self._least_decides = _traits(self.semiring, self.dtype)
         #: Whether the call may wait for a device; otherwise it raises nothing that depends on the entries.
         self.may_synchronize = options.check or not self.on_device
         #: Whether scans may read the entries: in min-plus and max-plus their signs and range decide.
@@ -270,12 +277,11 @@ class Facts:
             check_entries(self.A, self.options.semiring)  # raises, and names the entry
             raise
 
-    @fact
+    @property
     def one_end_decides(self) -> bool:
         """Whether one end of the range decides the signs: in a small matrix of floats in host memory."""
-        if self.is_part or not _least_decides(self.semiring, self.dtype):
-            return False
-        return type(self.operand) is np.ndarray and 0 < self.operand.nbytes < _SMALL
+        is_small = self._least_decides and not self.is_part and type(self.operand) is np.ndarray
+        return is_small and 0 < self.operand.nbytes < _SMALL
 
     @fact
     def least_weight(self) -> Any:
@@ -315,7 +321,7 @@ class Facts:
         if least is None or least < 0:
             return "below"
         if self.one_end_decides:
-            return "zero"
+            return "clear" if least > 0 and self.sign > 0 else "zero"
         return "clear" if self.scan.nonnegative and self.sign > 0 else "zero"
 
     @fact
@@ -503,9 +509,15 @@ def named_method(options: Options) -> Method | None:
 
 
 @lru_cache(maxsize=1024)
-def _unchanged(dtype: np.dtype[Any], none: Any, is_packed: bool, is_transposed: bool) -> EncodedMatrix:
-    """Return the encoding that reads entries unchanged. It holds no entries, so one serves all arrays of a dtype."""
-    return EncodedMatrix.identity(dtype, none, is_packed=is_packed, is_transposed=is_transposed)
+def _unchanged(
+    dtype: np.dtype[Any], none: Any, is_packed: bool, is_transposed: bool
+) -> tuple[EncodedMatrix, EncodedMatrix]:
+    """Return the encoding that reads entries unchanged, and the same relative to it, as `Problem` holds them.
+
+    They hold no entries, so they serve all arrays of a dtype.
+    """
+    outer = EncodedMatrix.identity(dtype, none, is_packed=is_packed, is_transposed=is_transposed)
+    return outer, outer.relative_to(outer)
 
 
 @lru_cache(maxsize=1024)
@@ -577,8 +589,8 @@ class Problem:
 
     def __init__(self, facts: Facts, **fields: Any) -> None:
         self.facts, self.semiring, self.options, self.n = facts, facts.semiring, facts.options, facts.n
-        self.outer = _unchanged(facts.dtype, facts.none, facts.storage == "bits", facts.is_transposed)
-        self._set_matrix(_changed(self.outer, self.outer, ()))
+        self.outer, matrix = _unchanged(facts.dtype, facts.none, facts.storage == "bits", facts.is_transposed)
+        self._set_matrix(matrix)
         if fields:
             self.__dict__.update(fields)
 

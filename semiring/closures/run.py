@@ -51,10 +51,11 @@ from semiring.thread_counts import check_threads, get_threads
 if TYPE_CHECKING:
     from semiring.closures.choose import Choice
 
-__all__ = ["Kernels", "close_plainly", "run"]
+__all__ = ["PLAIN", "Kernels", "close_plainly", "run"]
 
 _least = np.minimum.reduce
-_PLAIN = 256**2  # entries: no schedule has a larger block
+_NO_SPAN = nullcontext()
+PLAIN = 256**2  # entries: no schedule of elements has a larger block, so `close_plainly` closes no larger matrix
 
 
 class Kernels:
@@ -145,7 +146,7 @@ def close_plainly(
     saves most of the time of the smallest calls. ``out`` may be A, or shares no memory with it. With ``search``, return
     the closure and its predecessors.
     """
-    if type(A) is not np.ndarray or A.ndim != 2 or not 0 < A.size <= _PLAIN or A.dtype.char not in "fd":
+    if type(A) is not np.ndarray or A.ndim != 2 or not 0 < A.size <= PLAIN or A.dtype.char not in "fd":
         return None
     dtype, n, algebra = A.dtype, len(A), min_plus if semiring is None else as_semiring(semiring)
     if A.shape[1] != n or not dtype.isnative:
@@ -242,7 +243,7 @@ def _close(p: Problem, a: Algorithm, kernels: Kernels, D: Any, entries: Any) -> 
         if p.progress is not None and not a.reports_parts:
             engine = kernels.reporting(engine, a)
         active = profiling.active
-        with profiling.span("method", a.name, shape=memory_of(D).shape) if active else nullcontext():
+        with profiling.span("method", a.name, shape=memory_of(D).shape) if active else _NO_SPAN:
             if not isinstance(a, Method):
                 D = a.run(p, engine, D, entries if weights is None else weights)
             elif a.apart:

@@ -60,7 +60,8 @@ def backend_for(array: Any, semiring: Semiring, dtype: np.dtype[Any], storage: s
 
     Raises `DTypeError` if no backend supports the combination, and `DeviceError` if a package for the GPU is missing.
     """
-    return _backend(semiring, dtype, storage, named_backend(), array is not None and is_device_array(array))
+    on_host = array is None or type(array) is np.ndarray  # saves the call in most cases
+    return _backend(semiring, dtype, storage, named_backend(), not on_host and is_device_array(array))
 
 
 def can_pack(semiring: Semiring, on_device: bool) -> bool:

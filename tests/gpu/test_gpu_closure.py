@@ -16,7 +16,15 @@ from trees import check
 import semiring as sr
 from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
 from semiring.closures import closure
-from semiring.errors import DeviceError, DivergenceError, DomainError, NegativeCycleError, NoPathError
+from semiring.errors import (
+    DeviceError,
+    DivergenceError,
+    DomainError,
+    DTypeError,
+    IntegerOverflowError,
+    NegativeCycleError,
+    NoPathError,
+)
 from semiring.kernels import get_backend
 from semiring.kernels.engine import Engine, make_plan
 from semiring.testing import check_predecessors, grid_graph
@@ -51,6 +59,27 @@ def test_sums_that_are_not_idempotent(rng, cupy, name, method):
         for reflexive in (True, False):
             result = closure(cupy.asarray(A), name, method=method, reflexive=reflexive).get()
             np.testing.assert_allclose(result, closure(A, name, reflexive=reflexive), rtol=1e-11)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_counts_of_paths_in_integers(rng, cupy, dtype):
+    """Weights of both signs, against sums of powers in Python's integers; cycles and long sums are refused."""
+    for n in (1, 20, 70, 129):
+        order = rng.permutation(n)
+        A = np.triu(rng.integers(-3, 4, (n, n)) * (rng.random((n, n)) < 3 / n), 1)[np.ix_(order, order)].astype(dtype)
+        total = power = np.eye(n, dtype=object)
+        while power.any():
+            power = power.dot(A.astype(object))
+            total = total + power
+        assert_same(closure(cupy.asarray(A), "plus_times"), total.astype(dtype))
+        assert_same(sr.factor(A, "plus_times", device="cuda").closure(), total.astype(dtype))
+    assert_same(closure(cupy.asarray(np.stack([A, A.T])), "plus_times"), np.stack([total, total.T]).astype(dtype))
+    ones = np.triu(np.ones((65, 65), dtype), 1)  # 2⁶³ paths from the first vertex to the last
+    with pytest.raises(IntegerOverflowError, match=f"and {dtype} ends at"):
+        closure(cupy.asarray(ones), "plus_times")
+    ones[64, 0] = 1
+    with pytest.raises(DTypeError, match="A has a cycle"):
+        closure(cupy.asarray(ones), "plus_times")
 
 
 def test_a_semiring_of_the_users_own(rng, cupy):

@@ -20,6 +20,7 @@ Workspace: some rows. Hazard: a product below the least normal float times max p
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,13 @@ from semiring.kernels import backend_for
 from semiring.kernels.engine import make_plan
 from semiring.namespaces import Array, array_namespace
 
-__all__ = ["cycle_weights", "may_gain", "scales"]
+__all__ = ["cycle_weights", "has_factors", "may_gain", "scales"]
+
+
+@lru_cache(maxsize=256)
+def has_factors(semiring: Semiring) -> bool:
+    """Return whether the semiring is max_times or min_times, whose weights factors can scale."""
+    return semiring in (max_times, min_times)
 
 
 def may_gain(semiring: Semiring, lowest: Any, highest: Any) -> bool:

@@ -70,6 +70,7 @@ from semiring.kernels.cpu.first_calls import FirstCalls, first_calls_of, plan_of
 from semiring.kernels.cpu.laws_of_bits import laws_of
 from semiring.kernels.cpu.numpy_kernels import StepMatrices
 from semiring.kernels.cpu.numpy_sparse import SparseStepMatrices
+from semiring.kernels.machines import cpu_speed
 from semiring.kernels.reference import follow_witnesses
 from semiring.kernels.spans import record_kernels
 from semiring.kernels.tolerance import Tolerance
@@ -219,8 +220,6 @@ class CpuBackend(
         if not is_large and first_calls_of(plan).computes(STEPS):
             return SparseStepMatrices(A) if isinstance(A, tuple) else StepMatrices(A, groups)
         from semiring.kernels.cpu.product import row_walks
-        from semiring.kernels.machines import cpu_speed
-
         if isinstance(A, tuple):
             return row_walks.prepare_sparse(plan, A)
         pairs, most = rows * n * n, cpu_speed().parallel_pairs
@@ -285,14 +284,13 @@ class CpuBackend(
 
     def can_multiply_in_place(self, plan: KernelPlan, m: int, n: int) -> bool:
         """Return whether C may be B in a product: if whole columns of B are packed before a column of C is written."""
-        if m > 1 and n > 1 and self._has_log_products(plan, m):
+        if plan.storage == "bits" or m < 2 or n < 2:
+            return False
+        if self._has_log_products(plan, m):
             return True
         if first_calls_of(plan).computes(PRODUCT):
             return False  # NumPy would copy B
-        from semiring.kernels.machines import cpu_speed
-
-        deepest = 2 * cpu_speed().depth  # deeper columns would not stay in the cache
-        return plan.storage == "elements" and 1 < m <= deepest and n > 1
+        return m <= 2 * cpu_speed().depth  # deeper columns would not stay in the cache
 
     def can_overlap(self, plan: KernelPlan, m: int, n: int, k: int) -> bool:
         """Return False, because A is packed some columns at a time, after C has been written."""

@@ -266,7 +266,7 @@ def run_tasks(
     ``reports``, the tasks that have ended are reported as equal parts of the progress.
     """
     if threads <= 1 or len(tasks) <= 1:
-        for task in in_parts(tasks) if reports else tasks:
+        for task in in_parts(tasks) if reports and current_listener() is not None else tasks:
             function(*task)
         return
     call = function

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,8 @@ class ClosureSpeed:
 
     def faster_dtypes(self, n: int, dtype: np.dtype[Any]) -> list[np.dtype[Any]]:
         """Return the dtypes, narrowest first, in which a min-plus matrix of n rows of whole numbers closes faster."""
+        if not self.narrow:
+            return []
         fast = [np.dtype(name) for name, size in self.narrow if n >= size]
         return [narrow for narrow in fast if narrow.itemsize < dtype.itemsize]
 
@@ -97,7 +100,7 @@ class CpuSpeed:
         """Return the tile of a ⊗ and ⊕ of at least ``HEAVY`` instructions, whose intermediates need registers too."""
         return TileShape(self.heavy_rows, self.heavy_vectors, vector_bytes)
 
-    @property
+    @cached_property
     def closures(self) -> ClosureSpeed:
         """The speed data of the closures."""
         return ClosureSpeed(self.panel, self.strip, self.pack)
