@@ -274,8 +274,8 @@ def dense_method_of(p: Problem) -> Method:
     if isinstance(p.dense_method, Method):
         method = p.dense_method
     else:
-        storage = p.matrix.storage
-        backend = backend_for(facts.memory, facts.semiring, facts.dtype, storage)
+        storage, is_own = p.matrix.storage, p.semiring is facts.semiring and p.dtype == facts.dtype
+        backend = p.backend if is_own else backend_for(facts.memory, facts.semiring, facts.dtype, storage)
         schedule = schedule_for(backend.name, facts.dtype, storage, facts.semiring)
         name = schedule.method(p.n, is_selective=has_min_and_max(facts.semiring))
         if "close" in _BY_NAME[name].needs:

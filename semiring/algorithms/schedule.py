@@ -131,8 +131,8 @@ _TABLE["cuda, 1 bytes"] = replace(
 # A pivot takes and rounds a logarithm for each entry, a product only one for each entry of its result. At 192 rows
 # products are four times as fast, and have a fifth of the error (docs/benchmarks/thresholds.md).
 _TABLE["cpu, exponentials"] = replace(_TABLE["cpu"], leaf=32)
-# `close_block` looks up sums of 64 pivots in tables, and takes half of the time of products up to 4096 rows on one thread,
-# of which two threads share those of 2048 rows and more (docs/benchmarks/thresholds.md).
+# `close_block` looks up sums of 64 pivots in tables. On one thread it takes half of the time of products and smaller
+# blocks. Two threads share only products of more than 1024 rows (docs/benchmarks/thresholds.md).
 _TABLE["cpu, bits"] = replace(_TABLE["cpu"], leaf=2048, methods=((0, "rkleene"),))
 # Bits on the tensor cores: blocks of up to 4096 rows are squared, and products need k = 4096 for their full rate, as
 # docs/benchmarks/thresholds.md shows.

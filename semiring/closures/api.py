@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from semiring import profiling
 from semiring.advice import quote
 from semiring.algebra import Semiring
-from semiring.algebra.catalogue import as_semiring, min_plus
+from semiring.algebra.catalogue import as_semiring
 from semiring.algorithms.methods import METHODS, check_method_options, matrix_methods, methods_by_device, takes_edges
 from semiring.algorithms.predecessors import PredecessorSearch
 from semiring.algorithms.stars import check_star
@@ -269,8 +269,8 @@ def closure(
     if not (reflexive is True is check and explain is False and directed is None):  # saves a microsecond
         full = isinstance(explain, str) and explain == "full"
         check_flags({"reflexive": reflexive, "check": check, "explain": full or explain, "directed": directed})
-    algebra = min_plus if semiring is None and type(A) is np.ndarray else as_semiring(semiring_of(A, semiring))
-    one, several = _split_device(device)
+    given = semiring_of(A, None) if semiring is None and type(A) is not np.ndarray else semiring
+    algebra, (one, several) = as_semiring(given), (None, ()) if device is None else _split_device(device)
     if several and getattr(A, "ndim", 2) > 2:
         shared = {"method": method, "reflexive": reflexive, "check": check, "threads": threads, "structure": structure}
         shared |= {"directed": directed, "compute_dtype": compute_dtype, "method_options": method_options}
@@ -367,14 +367,12 @@ def _make_options(
     count = get_threads() if threads is None else check_threads(threads)
     structures = frozenset() if devices else allowed
     own = () if method_options is None else check_method_options(method, method_options)
-    dtype = _parse_compute_dtype(compute_dtype)
+    dtype = None if compute_dtype is None else _parse_compute_dtype(compute_dtype)
     return Options(semiring, method, count, bool(check), structures, dtype, own)
 
 
-def _parse_compute_dtype(name: Any) -> np.dtype[Any] | None:
+def _parse_compute_dtype(name: Any) -> np.dtype[Any]:
     """Return the dtype of ``compute_dtype=``; raise `DTypeError` for a dtype that cannot be requested."""
-    if name is None:
-        return None
     try:
         dtype: np.dtype[Any] | None = np.dtype(name)
     except (TypeError, ValueError):

@@ -117,22 +117,17 @@ def is_tropical(semiring: Semiring) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _zero_of(semiring: Semiring, dtype: np.dtype[Any]) -> Any:
-    """Return 0̄. Raises `DTypeError` if the semiring is not defined on the dtype."""
+def _traits(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[Any, bool, int, bool]:
+    """Return 0̄, `Facts.is_tropical`, `Facts.sign`, and whether the least weight decides the signs of a small matrix.
+
+    It does if every number except NaN is in the domain. Raises `DTypeError` if the semiring is not defined on the
+    dtype.
+    """
     if not semiring.supports(dtype):
         common_dtype(semiring, np.empty(0, dtype))  # raises
-    return semiring.zero_for(dtype)
-
-
-@lru_cache(maxsize=1024)
-def _traits(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[bool, int, bool]:
-    """Return `Facts.is_tropical`, `Facts.sign`, and whether the least weight decides the signs of a small matrix.
-
-    It does if every number except NaN is in the domain.
-    """
     tropical = is_tropical(semiring)
     sign = -1 if tropical and semiring.tropical == "max" else 1
-    return tropical, sign, dtype.kind == "f" and tropical and semiring.domain.everything
+    return semiring.zero_for(dtype), tropical, sign, dtype.kind == "f" and tropical and semiring.domain.everything
 
 
 class Facts:
@@ -156,6 +151,8 @@ class Facts:
         The numbers of the GPUs that close the matrix together.
     fact_values
         Facts that were found before, by their names.
+
+    Raises `DTypeError` if the semiring is not defined on the dtype.
     """
 
     def __init__(
@@ -190,7 +187,9 @@ class Facts:
         self.on_device = self.uses_device and strips is None
         #: Whether closures are those of min-plus or max-plus, and -1 for weights of max-plus, which are closed as their
         #: negatives.
-        self.is_tropical, self.sign, self._least_decides = _traits(self.semiring, self.dtype)
+        none, self.is_tropical, self.sign, self._least_decides = _traits(self.semiring, self.dtype)
+        #: The value for "no path" in the operand.
+        self.none: Any = inner_zero(semiring, self.dtype) if semiring is not None else none
         #: Whether the call may wait for a device; otherwise it raises nothing that depends on the entries.
         self.may_synchronize = options.check or not self.on_device
         #: Whether scans may read the entries: in min-plus and max-plus their signs and range decide.
@@ -203,11 +202,6 @@ class Facts:
         transposed = self.is_transposed if is_transposed is None else is_transposed
         fact_values.setdefault("rounded_to", self.rounded_to)
         return Facts(operand, options, is_transposed=transposed, devices=self.devices, **fact_values)
-
-    @fact
-    def none(self) -> Any:
-        """The value for "no path" in the operand. Raises `DTypeError` if the semiring is not defined on the dtype."""
-        return inner_zero(self.semiring, self.dtype) if self.is_part else _zero_of(self.semiring, self.dtype)
 
     @fact
     def A(self) -> Any:  # noqa: N802, the field's name for the matrix
@@ -526,7 +520,9 @@ def _changed(matrix: EncodedMatrix, outer: EncodedMatrix, maps: tuple[EntryMap, 
     return replace(matrix, maps=(*matrix.maps, *maps), outer=outer, **changes)
 
 
-_READING = frozenset(("facts", "options", "n", "semiring", "outer", "matrix", "dtype", "is_packed", "signs", "largest"))
+_READING = frozenset(
+    ("facts", "options", "n", "semiring", "outer", "matrix", "dtype", "is_packed", "_backend", "signs", "largest")
+)
 
 
 class Problem:
@@ -571,6 +567,7 @@ class Problem:
     matrix: EncodedMatrix
     dtype: np.dtype[Any]
     is_packed: bool
+    _backend: Backend | None
     options: Options
     n: int
     signs: str | None = None
@@ -595,7 +592,7 @@ class Problem:
             self.__dict__.update(fields)
 
     def _set_matrix(self, m: EncodedMatrix) -> None:
-        self.matrix, self.dtype, self.is_packed = m, m.dtype, m.storage == "bits"
+        self.matrix, self.dtype, self.is_packed, self._backend = m, m.dtype, m.storage == "bits", None
 
     def replace(self, **changes: Any) -> Problem:
         """Return a copy of this problem with some changes; both share the facts."""
@@ -603,6 +600,8 @@ class Problem:
         other.__dict__.update(self.__dict__, **changes)
         if "matrix" in changes:
             other._set_matrix(other.matrix)
+        elif "semiring" in changes:
+            other._backend = None
         return other
 
     def with_facts(self, facts: Facts) -> Problem:
@@ -667,7 +666,9 @@ class Problem:
     @property
     def backend(self) -> Backend:
         """The kernels for the entries as they are read."""
-        return backend_for(self.facts.memory, self.semiring, self.dtype, self.matrix.storage)
+        if self._backend is None:
+            self._backend = backend_for(self.facts.memory, self.semiring, self.dtype, self.matrix.storage)
+        return self._backend
 
     @property
     def kernel_plan(self) -> KernelPlan:

@@ -78,8 +78,11 @@ class Kernels:
 
     def engine(self) -> Engine:
         """Return an engine for one closure; its kernels write the vertex of a diverging pivot to the plan's status."""
-        facts, plan = self.p.facts, self.plan.with_semiring(self.p.semiring)
-        if facts.uses_device and facts.may_synchronize and self.may_diverge:
+        facts, plan = self.p.facts, self.plan
+        if not self.may_diverge:
+            return self.bind(plan)
+        plan = plan.with_semiring(self.p.semiring)
+        if facts.uses_device and facts.may_synchronize:
             xp = array_namespace(facts.memory)
             plan.status.word = xp.full(1, -1, np.int32)  # kernels of a device write the vertex here
         return self.bind(plan)

@@ -10,12 +10,15 @@ import pytest
 from tiers import full, quick
 
 import semiring as sr
+from semiring.algorithms.rkleene import rkleene
 from semiring.arrays.bits import BitMatrix, pack
 from semiring.errors import AlgebraError, DTypeError, ShapeError
+from semiring.kernels import get_backend
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu import bit_loops as bits_vector
 from semiring.kernels.cpu import bit_matrices as bits
 from semiring.kernels.cpu.codegen.target import Target
+from semiring.kernels.engine import Engine
 from tools.machine_code import assembly
 
 # The four semirings on bool: in other words too, and an oracle for each as (product of 0/1 matrices, sum with C).
@@ -310,3 +313,18 @@ def test_every_machine_gets_vector_code(target, instruction):
     code = assembly(build_look_up, target)
     assert instruction in code
     assert code.count("\n") < 250  # straight: nothing was split into words
+
+
+@pytest.mark.parametrize("semiring", [sr.boolean, sr.xor_and], ids=lambda semiring: semiring.name)
+def test_blocks_of_all_sizes_close_the_same_matrix(semiring, rng):
+    """R-Kleene with small blocks, whose remaining work is in products, against one block, which is the default."""
+    n = 700
+    A = pack(np.triu(random_truths(rng, n, n, 4 / n), 1)[np.ix_(order := rng.permutation(n), order)])
+    whole, engine = A.copy(), Engine(get_backend("cpu"), make_plan(semiring, 2))
+    bits.close_block(engine.plan, whole)
+    for leaf in (64, 192, None):
+        D = A.copy()
+        rkleene(engine, D.words, leaf=leaf)
+        np.testing.assert_array_equal(D.words, whole.words)
+    np.testing.assert_array_equal(sr.closure(A, semiring).words, whole.words)
+    np.testing.assert_array_equal(sr.closure(A.unpack(), semiring), whole.unpack())

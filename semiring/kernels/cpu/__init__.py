@@ -153,7 +153,7 @@ class CpuBackend(
         if plan.storage == "bits":
             (self._bits.multiply_add if accumulate else self._bits.multiply)(plan, C, A, B)
             return
-        if self._multiply_by_numbers(plan, C, A, B, accumulate):
+        if _adds_exponentials(plan) and self._multiply_exponentials(plan, C, A, B, accumulate):
             return
         if C.ndim == 3:
             self._multiply_stacks(plan, C, A, B, accumulate)
@@ -181,10 +181,8 @@ class CpuBackend(
 
         return log_products, log_vectors, log_walks
 
-    def _multiply_by_numbers(self, plan: KernelPlan, C: Array, A: Array, B: Array, accumulate: int) -> bool:
-        """Compute C ← [C ⊕] A ⊗ B for log_plus by products of plus_times. Return False if that is not possible."""
-        if not _adds_exponentials(plan):
-            return False
+    def _multiply_exponentials(self, plan: KernelPlan, C: Array, A: Array, B: Array, accumulate: int) -> bool:
+        """Compute C ← [C ⊕] A ⊗ B of log_plus by products of plus_times. Return False if that is not possible."""
         log_products, log_vectors, _ = self._log_kernels
         # A product that is added to C may be a row of a larger product, whose results must be bitwise identical. So it
         # is computed as the larger product is.
@@ -220,6 +218,7 @@ class CpuBackend(
         if not is_large and first_calls_of(plan).computes(STEPS):
             return SparseStepMatrices(A) if isinstance(A, tuple) else StepMatrices(A, groups)
         from semiring.kernels.cpu.product import row_walks
+
         if isinstance(A, tuple):
             return row_walks.prepare_sparse(plan, A)
         pairs, most = rows * n * n, cpu_speed().parallel_pairs

@@ -212,13 +212,14 @@ class Lease:
                 team.wake()
             team.publish(self.mailbox, job.ctypes.data, blocks, self.members)
         began = time.thread_time()
-        while not team.finish(self.mailbox, blocks, most, 0):
+        while not (is_finished := team.finish(self.mailbox, blocks, most, 0)):
             if reports:
                 report_part(int(self._words[_FINISHED // 8]), blocks)
             if self._words[0] & 0xFFFF >= blocks:
                 break
         own_seconds = time.thread_time() - began
-        self.wait(blocks)
+        if not is_finished:
+            self.wait(blocks)
         if self.members > 1:
             own_blocks = max(1, int(self._words[_OWN // 8]))
             team.regulator.record(kind, time.perf_counter() - start, own_seconds * blocks / own_blocks)
