@@ -70,7 +70,6 @@ from semiring.kernels.cpu.first_calls import FirstCalls, first_calls_of, plan_of
 from semiring.kernels.cpu.laws_of_bits import laws_of
 from semiring.kernels.cpu.numpy_kernels import StepMatrices
 from semiring.kernels.cpu.numpy_sparse import SparseStepMatrices
-from semiring.kernels.machines import cpu_speed
 from semiring.kernels.reference import follow_witnesses
 from semiring.kernels.spans import record_kernels
 from semiring.kernels.tolerance import Tolerance
@@ -218,6 +217,7 @@ class CpuBackend(
         if not is_large and first_calls_of(plan).computes(STEPS):
             return SparseStepMatrices(A) if isinstance(A, tuple) else StepMatrices(A, groups)
         from semiring.kernels.cpu.product import row_walks
+        from semiring.kernels.machines import cpu_speed
 
         if isinstance(A, tuple):
             return row_walks.prepare_sparse(plan, A)
@@ -289,6 +289,8 @@ class CpuBackend(
             return True
         if first_calls_of(plan).computes(PRODUCT):
             return False  # NumPy would copy B
+        from semiring.kernels.machines import cpu_speed  # not at the first product, which is computed in NumPy
+
         return m <= 2 * cpu_speed().depth  # deeper columns would not stay in the cache
 
     def can_overlap(self, plan: KernelPlan, m: int, n: int, k: int) -> bool:
