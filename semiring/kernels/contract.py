@@ -808,6 +808,13 @@ class UpdateKernels(Protocol):
     adjacency and the results are in one memory, and the edges that change in that of the host.
     """
 
+    def list_edges(self, plan: KernelPlan, A: Any) -> Adjacency:
+        """Return the edges of A (n, n), which is C-contiguous, between different vertices.
+
+        The edges of a vertex are in the order of their other ends.
+        """
+        ...
+
     def improve(self, plan: KernelPlan, D: Any, P: Any, tails: Any, heads: Any, weights: Any, touched: Any) -> int:
         """Make D the closure with further edges, one after the other; no cycle gains.
 
@@ -846,11 +853,13 @@ class UpdateKernels(Protocol):
         weights: Any,
         tolerance: tuple[float, float],
         counts: Any,
-    ) -> tuple[Any, Any, Any] | None:
+        touched: Any,
+    ) -> tuple[Any, Any] | None:
         """Make D the closure after some edges became worse, as the adjacency has them.
 
-        The parameters are those of `count_users`, and ``counts`` is its result. Return the pairs that changed, and
-        their old values: rows, columns and values. None: the search did not end, and D and P are undefined.
+        The parameters are those of `count_users`, and ``counts`` is its result. Return pairs i · n + j, int64, and
+        their old values: all pairs that changed, and perhaps pairs that did not. ``touched`` (n, n) bool receives these
+        pairs, unless its shape is (0, 0). None: the search did not end, and D, P and ``touched`` are undefined.
         """
         ...
 

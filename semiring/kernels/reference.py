@@ -308,6 +308,16 @@ class ReferenceBackend(
         """Return searches that relax all edges, and then follow the edges that attain the best value."""
         return _SpurSearches(plan, rows, h, target)
 
+    def list_edges(self, plan: KernelPlan, A: Array) -> Adjacency:
+        """Return the edges that differ from 0̄, and those of the transposed matrix."""
+        parts: list[Array] = []
+        for matrix in (A, A.T):
+            is_edge = (matrix != plan.zero) & ~np.eye(len(A), dtype=bool)
+            rows, columns = np.nonzero(is_edge)
+            starts = np.concatenate([[0], np.cumsum(is_edge.sum(axis=1))])
+            parts += [starts.astype(np.int64), columns.astype(np.int32), matrix[rows, columns]]
+        return Adjacency(*parts)
+
     def improve(
         self, plan: KernelPlan, D: Array, P: Array, tails: Array, heads: Array, weights: Array, touched: Array
     ) -> int:
@@ -350,7 +360,8 @@ class ReferenceBackend(
         weights: Array,
         tolerance: tuple[float, float],
         counts: Array,
-    ) -> tuple[Array, Array, Array] | None:
+        touched: Array,
+    ) -> tuple[Array, Array] | None:
         """Find all values again by sweeps over the matrix, and the predecessors from them."""
         n, old = len(D), D.copy()
         A = np.full((n, n), plan.zero, D.dtype)
@@ -364,8 +375,10 @@ class ReferenceBackend(
                 break
         if P.size:
             P[...] = reference_predecessors(plan, D, A, tolerance_for(plan, D))
-        rows, columns = np.nonzero(old != D)
-        return rows, columns, old[rows, columns]
+        pairs = np.flatnonzero(old != D)
+        if touched.size:
+            touched.reshape(-1)[pairs] = True
+        return pairs, old.reshape(-1)[pairs]
 
     def _add_term(
         self, plan: KernelPlan, values: Array, witness: Array | None, place: Any, a: Any, b: Any, k: int

@@ -36,7 +36,6 @@ from semiring.closures import closure, closure_with_predecessors
 from semiring.errors import AlgebraError, DeviceError, DivergenceError, DomainError, DTypeError, ShapeError
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Adjacency, KernelPlan, UpdateKernels
-from semiring.kernels.cpu.elimination import elimination_trees
 from semiring.kernels.engine import make_plan
 from semiring.namespaces import array_namespace, is_device_array
 from semiring.thread_counts import check_threads, get_threads
@@ -299,14 +298,23 @@ def change_edges(graph: ClosedGraph, edges: ChangedEdges, threads: int) -> int:
 
 def _read(A: Any, rows: Array, columns: Array) -> Array:
     """Return some entries of a matrix, in the memory of the host."""
-    xp = array_namespace(A)
-    entries: Array = to_host_array(A[xp.asarray(rows), xp.asarray(columns)])
+    entries: Array = to_host_array(_flatten(A)[_places(A, rows, columns)])
     return entries
 
 
 def _write(A: Any, edges: ChangedEdges) -> None:
+    _flatten(A)[_places(A, edges.tails, edges.heads)] = array_namespace(A).asarray(edges.weights)
+
+
+def _flatten(A: Any) -> Any:
+    """Return a C-contiguous matrix as a vector of the same memory, and any other matrix as it is."""
+    return A.reshape(-1) if A.flags.c_contiguous else A
+
+
+def _places(A: Any, rows: Array, columns: Array) -> Any:
+    """Return the index of some entries of `_flatten` (A). One index costs a GPU one launch, and two cost it several."""
     xp = array_namespace(A)
-    A[xp.asarray(edges.tails), xp.asarray(edges.heads)] = xp.asarray(edges.weights)
+    return xp.asarray(rows * len(A) + columns) if A.flags.c_contiguous else (xp.asarray(rows), xp.asarray(columns))
 
 
 def _change_in_place(
@@ -319,31 +327,28 @@ def _change_in_place(
     plan = replace(plan, zero=semiring.zero_for(A.dtype))
     better, worse, count = edges.select(is_better), edges.select(~is_better), 0
     touched = xp.zeros((n, n) if edges.tails.size > 1 else (0, 0), np.bool_)
-    before: tuple[Any, Any, Any] | None = None
+    before: tuple[Any, Any] | None = None  # pairs that are repaired, and their old values
     adjacency = graph.adjacency
     if worse.tails.size:
-        adjacency = _adjacency_without(graph, worse, plan.zero)
+        adjacency = _adjacency_without(graph, worse, kernels, plan)
         users = worse.tails, worse.heads, old[~is_better], _tolerance(graph, plan)
         counts = kernels.count_users(plan, D, P, adjacency, *users)
         if _repair_operations(int(counts.sum()), graph, adjacency) > _closing_operations(graph, adjacency):
             return _close_again(graph, edges, threads)
         backup = (D.copy(), P.copy()) if _may_improve(semiring, adjacency.weights) else None
         graph.is_writing, graph.adjacency = True, None
-        before = kernels.repair(plan, D, P, adjacency, *users, counts)
+        before = kernels.repair(plan, D, P, adjacency, *users, counts, touched)
         if before is None:  # only if weights gain
             assert backup is not None
             D[...], P[...] = backup
             graph.is_writing = False
             return _close_again(graph, edges, threads)
-        if touched.size:
-            touched[before[:2]] = True
-        count = int(before[0].size)
     graph.is_writing, graph.adjacency = True, None
     _write(A, edges)
     if better.tails.size:
         count += kernels.improve(plan, D, P, better.tails, better.heads, better.weights, touched)
-    if before is not None and better.tails.size:
-        count -= int((D[before[:2]] == before[2]).sum())
+    if before is not None:
+        count += int((D.reshape(-1)[before[0]] != before[1]).sum())
     if adjacency is not None and not is_device_array(D):
         graph.adjacency = _replace_weights(adjacency, better, plan.zero)
     graph.is_writing = False
@@ -478,30 +483,14 @@ def _closing_operations(graph: ClosedGraph, adjacency: Adjacency) -> float:
 # ------------------------------------------------------------------------------------------------------ adjacency
 
 
-def _adjacency_without(graph: ClosedGraph, worse: ChangedEdges, zero: Any) -> Adjacency:
+def _adjacency_without(graph: ClosedGraph, worse: ChangedEdges, kernels: UpdateKernels, plan: KernelPlan) -> Adjacency:
     """Return the edges with the new weights of the edges that become worse."""
     if is_device_array(graph.A):  # where a pass over the matrix takes less time than a change of the lists
         A = graph.A.copy()
         _write(A, worse)
-        return _list_edges(A, zero)
-    return _replace_weights(graph.adjacency or _list_edges(graph.A, zero), worse, zero)
-
-
-def _list_edges(A: Any, zero: Any) -> Adjacency:
-    """Return the edges of a matrix between different vertices."""
-    xp = array_namespace(A)
-    is_edge = xp.not_equal(A, zero)
-    xp.fill_diagonal(is_edge, False)
-    tails, heads = xp.nonzero(is_edge)
-    weights, heads = A[tails, heads], heads.astype(np.int32)
-    vertices = xp.arange(len(A) + 1)
-    starts = xp.searchsorted(tails, vertices).astype(np.int64)
-    if is_device_array(A):
-        order = xp.argsort(heads, kind="stable")
-        first, tails = xp.searchsorted(heads[order], vertices).astype(np.int64), tails[order].astype(np.int32)
-    else:
-        first, tails, order = elimination_trees.transpose_rows(starts, heads)
-    return Adjacency(starts, heads, weights, first, tails, weights[order])
+        return kernels.list_edges(plan, A)
+    adjacency = kernels.list_edges(plan, graph.A) if graph.adjacency is None else graph.adjacency
+    return _replace_weights(adjacency, worse, plan.zero)
 
 
 def _replace_weights(adjacency: Adjacency, edges: ChangedEdges, zero: Any) -> Adjacency:

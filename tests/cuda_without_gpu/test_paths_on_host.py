@@ -20,7 +20,6 @@ from semiring.kernels import cuda, get_backend
 from semiring.kernels.contract import Adjacency
 from semiring.kernels.cuda.closing.kernel_text import arithmetic_of, source
 from semiring.kernels.engine import make_plan
-from semiring.paths import updates
 from semiring.sparse.edge_inputs import edges_of
 
 pytestmark = [needs_compiler, pytest.mark.full]
@@ -189,17 +188,23 @@ def test_changes_are_those_of_the_host(name, dtype, draw, gain, modules, rng):
             tails, heads = some.T
             old, A = A[tails, heads], A.copy()
             A[tails, heads] = zero
-            listed = updates._list_edges(A, zero)
+            listed = host.list_edges(plan, A)
+            for ours, theirs in zip(kernels.list_edges(plan, to_device(A)), listed, strict=True):
+                np.testing.assert_array_equal(ours, theirs)
+                assert ours.dtype == theirs.dtype
             users = tails, heads, old, (0.0, 0.0) if has_trees else (1e-9, 1e-9)
             counts = kernels.count_users(plan, D, P, Adjacency(*map(to_device, listed)), *users)
             np.testing.assert_array_equal(
                 counts, host.count_users(plan, D.view(np.ndarray), P.view(np.ndarray), listed, *users)
             )
-            before = D.copy()
-            rows, columns, values = kernels.repair(plan, D, P, Adjacency(*map(to_device, listed)), *users, counts)
-            np.testing.assert_array_equal(before[rows, columns], values)
+            before, touched = D.copy(), to_device(np.zeros((n, n), np.bool_))
+            on_device = Adjacency(*map(to_device, listed))
+            pairs, values = kernels.repair(plan, D, P, on_device, *users, counts, touched)
+            np.testing.assert_array_equal(before.reshape(-1)[pairs], values)
+            np.testing.assert_array_equal(np.flatnonzero(touched), np.sort(pairs))
+            assert pairs.size == counts.sum()
             check(A, D, P, semiring)
-            assert rows.size == np.count_nonzero(before != D)
+            assert np.isin(np.flatnonzero(before != D), pairs).all()
             before = D.copy()
             fresh = np.unique(rng.integers(0, n * n, 3))
             tails, heads = fresh // n, fresh % n
@@ -217,14 +222,27 @@ def test_predecessors_that_are_no_trees_and_cycles_that_gain_end(modules):
     plan = replace(make_plan(sr.min_plus, "float64"), zero=np.inf)
     A = np.array([[np.inf, 5, 9], [np.inf, np.inf, 1], [np.inf, -2, np.inf]])  # 1 → 2 → 1 weighs -1
     D, no_trees = to_device(np.array([[0.0, 2, 3], [np.inf, 0, 1], [np.inf, -1, 0]])), to_device(np.empty((0, 0), "i4"))
-    listed = Adjacency(*map(to_device, updates._list_edges(A, np.inf)))
+    listed = kernels.list_edges(plan, to_device(A))
     users = np.array([0]), np.array([1]), np.array([2.0]), (0.0, 0.0)
     counts = kernels.count_users(plan, D, no_trees, listed, *users)
     assert counts.tolist() == [2, 0, 0]
-    assert kernels.repair(plan, D, no_trees, listed, *users, counts) is None
+    assert kernels.repair(plan, D, no_trees, listed, *users, counts, no_trees) is None
     D, P = sr.closure(np.array([[np.inf, 5, 9], [np.inf, np.inf, 1], [3, 2, np.inf]])), np.full((3, 3), 7, np.int32)
     P[1] = 2, -9999, 0
     kernels.improve(plan, to_device(D), to_device(P), np.array([0]), np.array([1]), np.array([1.0]), no_trees)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.5, 1.0])
+def test_lists_of_edges_are_those_of_the_host(share, modules, rng):
+    _, kernels = modules
+    plan = replace(make_plan(sr.min_plus, "float32"), zero=np.float32(np.inf))
+    for n in (1, 31, 33, 70):
+        A = np.where(rng.random((n, n)) < share, rng.random((n, n)), np.inf).astype(np.float32)
+        for backend in ("cpu", "reference"):
+            expected = get_backend(backend).list_edges(plan, A)
+            for ours, theirs in zip(kernels.list_edges(plan, to_device(A)), expected, strict=True):
+                np.testing.assert_array_equal(ours, theirs)
+                assert ours.dtype == theirs.dtype
 
 
 @needs_nvrtc

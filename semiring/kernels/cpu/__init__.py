@@ -593,6 +593,11 @@ class CpuBackend(
         searches, first_calls = SpurLoops(plan, rows, h, target, margin), first_calls_of(plan)
         return _FirstSpurSearches(first_calls, searches, plan, rows) if RANKED in first_calls.pending else searches
 
+    def list_edges(self, plan: KernelPlan, A: Array) -> Adjacency:
+        from semiring.kernels.cpu import update_loops
+
+        return update_loops.list_edges(plan, A)
+
     def improve(
         self, plan: KernelPlan, D: Array, P: Array, tails: Array, heads: Array, weights: Array, touched: Array
     ) -> int:
@@ -628,12 +633,13 @@ class CpuBackend(
         weights: Array,
         tolerance: tuple[float, float],
         counts: Array,
-    ) -> tuple[Array, Array, Array] | None:
+        touched: Array,
+    ) -> tuple[Array, Array] | None:
         from semiring.kernels.cpu import update_loops
 
         visits = int(counts.sum()) * (5 + 2 * adjacency.heads.size // max(1, len(D)))
         with first_calls_of(plan).loops(plan, UPDATES, visits, D, adjacency.weights) as used:
-            return update_loops.repair(used, D, P, adjacency, tails, heads, weights, tolerance, counts)
+            return update_loops.repair(used, D, P, adjacency, tails, heads, weights, tolerance, counts, touched)
 
 
 class _FirstSpurSearches:

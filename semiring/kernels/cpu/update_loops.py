@@ -27,6 +27,7 @@ import numpy as np
 
 from semiring.kernels.contract import NO_PREDECESSOR, Adjacency, Array, KernelPlan
 from semiring.kernels.cpu.dijkstra_loops import sift_down, sift_up
+from semiring.kernels.cpu.elimination import elimination_trees
 from semiring.kernels.cpu.loops import better, inner, is_interpreted, kernel, times
 from semiring.kernels.cpu.numpy_kernels import improve_all_rows
 from semiring.kernels.cpu.scalar_semiring import ScalarSemiring
@@ -241,6 +242,17 @@ def _repair_rows(sr, D, P, edges, tails, heads, weights, zero, share, slack, fir
     return rows[:changed].copy(), columns[:changed].copy(), values[:changed].copy()
 
 
+def list_edges(plan: KernelPlan, A: Array) -> Adjacency:
+    """Compute `UpdateKernels.list_edges` of the contract."""
+    is_edge = np.not_equal(A, plan.zero)
+    np.fill_diagonal(is_edge, False)
+    tails, heads = np.nonzero(is_edge)
+    weights, heads = A[tails, heads], heads.astype(np.int32)
+    starts = np.searchsorted(tails, np.arange(len(A) + 1)).astype(np.int64)
+    first, tails, order = elimination_trees.transpose_rows(starts, heads)
+    return Adjacency(starts, heads, weights, first, tails, weights[order])
+
+
 def improve(plan: KernelPlan, D: Array, P: Array, tails: Array, heads: Array, weights: Array, touched: Array) -> int:
     """Compute `UpdateKernels.improve` of the contract."""
     sr, n, counts = ScalarSemiring(plan), D.shape[0], []
@@ -291,7 +303,8 @@ def repair(
     weights: Array,
     tolerance: tuple[float, float],
     counts: Array,
-) -> tuple[Array, Array, Array] | None:
+    touched: Array,
+) -> tuple[Array, Array] | None:
     """Compute `UpdateKernels.repair` of the contract."""
     sr, parts = ScalarSemiring(plan), {}
 
@@ -307,4 +320,7 @@ def repair(
         return None
     empty = np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, D.dtype)
     rows, columns, values = (np.concatenate(arrays) for arrays in zip(empty, *found, strict=True))
-    return rows, columns, values
+    pairs = rows.astype(np.int64) * D.shape[1] + columns
+    if touched.size:
+        touched.reshape(-1)[pairs] = True
+    return pairs, values

@@ -214,6 +214,11 @@ class CudaBackend(
 
         centrality_kernels.find_distances(plan, graph, sources, out)
 
+    def list_edges(self, plan: KernelPlan, A: Any) -> Adjacency:
+        from semiring.kernels.cuda import update_kernels
+
+        return update_kernels.list_edges(plan, A)
+
     def improve(self, plan: KernelPlan, D: Any, P: Any, tails: Any, heads: Any, weights: Any, touched: Any) -> int:
         from semiring.kernels.cuda import update_kernels
 
@@ -245,10 +250,11 @@ class CudaBackend(
         weights: Any,
         tolerance: tuple[float, float],
         counts: Any,
-    ) -> tuple[Any, Any, Any] | None:
+        touched: Any,
+    ) -> tuple[Any, Any] | None:
         from semiring.kernels.cuda import update_kernels
 
-        return update_kernels.repair(plan, D, P, adjacency, tails, heads, weights, tolerance, counts)
+        return update_kernels.repair(plan, D, P, adjacency, tails, heads, weights, tolerance, counts, touched)
 
     def has_bit_kernels(self, plan: KernelPlan, n: int) -> bool:
         return self._relations.has_bit_kernels(plan, n)

@@ -38,18 +38,38 @@ def _matrices(D: Any, P: Any) -> tuple[Any, ...]:
 
 
 def _edges(tails: Any, heads: Any, weights: Any) -> tuple[Any, ...]:
-    return cupy.asarray(tails.astype(np.int32)), cupy.asarray(heads.astype(np.int32)), cupy.asarray(weights)
+    """Copy edges to the device in one transfer."""
+    parts = tails.astype(np.int32), heads.astype(np.int32), np.ascontiguousarray(weights)
+    data, size = cupy.asarray(np.concatenate([part.view(np.uint8) for part in parts])), 4 * tails.size
+    ends = data[: 2 * size].view(np.int32)
+    return ends[: tails.size], ends[tails.size :], data[2 * size :].view(weights.dtype)
+
+
+def list_edges(plan: KernelPlan, A: Any) -> Adjacency:
+    """Compute `UpdateKernels.list_edges` of the contract. It needs a bit for each entry of A."""
+    n, words = len(A), -(-len(A) // 32)
+    size, bits, counts = np.int32(n), cupy.empty((n, words), np.uint32), cupy.empty(2 * n + 1, np.int64)
+    _launcher(plan, "find_edges", n, 32)((A, size, bits, counts))
+    _launcher(plan, "count_columns", words, 1024)((bits, size, counts))
+    offsets = cupy.cumsum(counts)  # of the rows, and then of the columns
+    starts, first = offsets[: n + 1], offsets[n:] - offsets[n]
+    m = int(offsets[n])
+    heads, tails = (cupy.empty(m, np.int32) for _ in range(2))
+    weights, weights_in = (cupy.empty(m, A.dtype) for _ in range(2))
+    if m:
+        _launcher(plan, "list_rows", n, 32)((A, bits, size, starts, heads, weights))
+        _launcher(plan, "list_columns", words, 1024)((A, bits, size, first, tails, weights_in))
+    return Adjacency(starts, heads, weights, first, tails, weights_in)
 
 
 def improve(plan: KernelPlan, D: Any, P: Any, tails: Any, heads: Any, weights: Any, touched: Any) -> int:
-    """Compute `UpdateKernels.improve` of the contract."""
-    n, count, size = len(D), cupy.zeros(1, np.uint64), cupy.empty(1, np.int32)
-    vertices, parents, positions = cupy.empty((3, n), np.int32)
-    list_improved, improve_rows = _launcher(plan, "list_improved", 1, 1024), _launcher(plan, "improve", n, 128, n)
-    operands, pairs = (*_matrices(D, P), *_edges(tails, heads, weights)), (_or_null(touched), count)
+    """Compute `UpdateKernels.improve` of the contract. A launch for each edge."""
+    n, count, rows = len(D), cupy.zeros(1, np.uint64), cupy.empty((2, len(D)), D.dtype)
+    rows[0] = D[int(tails[0])]
+    operands = *_matrices(D, P), np.int32(tails.size), *_edges(tails, heads, weights)
+    launch = _launcher(plan, "improve", n, 128, n)
     for edge in map(np.int32, range(tails.size)):
-        list_improved((*operands, edge, vertices, parents, positions, size))
-        improve_rows((*operands, edge, vertices, parents, size, *pairs))
+        launch((*operands, edge, rows, _or_null(touched), count))
     return int(count[0])
 
 
@@ -97,20 +117,20 @@ def repair(
     weights: Any,
     tolerance: tuple[float, float],
     counts: Any,
-) -> tuple[Any, Any, Any] | None:
-    """Compute `UpdateKernels.repair` of the contract."""
+    touched: Any,
+) -> tuple[Any, Any] | None:
+    """Compute `UpdateKernels.repair` of the contract. The pairs are all that may use the edges."""
     n, offsets = len(D), cupy.zeros(len(D) + 1, np.int64)
     offsets[1:] = cupy.cumsum(counts)
     total = int(offsets[n])
-    rows, columns, tails_of_offers = (cupy.empty(total, np.int32) for _ in range(3))
-    values, offers = cupy.empty(total, D.dtype), cupy.empty(total, D.dtype)
+    pairs, values, offers = cupy.empty(total, np.int64), cupy.empty(total, D.dtype), cupy.empty(total, D.dtype)
+    vertices, tails_of_offers = cupy.empty(total, np.int32), cupy.empty(total, np.int32)
     if total:
         marking = _marking(D, P, adjacency, tails, heads, weights, tolerance)
         edges_in = adjacency.first, adjacency.tails, adjacency.weights_in
         is_endless = cupy.zeros(1, np.int32)
-        results = offsets, rows, columns, values, offers, tails_of_offers, is_endless
+        results = offsets, pairs, values, vertices, offers, tails_of_offers, _or_null(touched), is_endless
         _launcher(plan, "repair", n, 128, 2 * _words(n))((*marking, *edges_in, *results))
         if int(is_endless[0]):
             return None
-    has_changed = D[rows, columns] != values
-    return rows[has_changed], columns[has_changed], values[has_changed]
+    return pairs, values

@@ -1,20 +1,22 @@
 // Changes of a closure D (n, n) after changes of edges, in place, for a ⊕ that selects. semiring/kernels/cpu/
 // update_loops.py states the method. A block of threads processes one row.
 //
-// Better edges: the vertices that improve in row u are listed first, and each row walks through this list. With
-// predecessors P, a vertex improves only if all vertices before it in the tree of row v improve, as on the host.
+// Better edges: an edge u → v improves only vertices that it improves in row u. With predecessors P, a vertex improves
+// only if all vertices before it in the tree of row v improve, as on the host.
 //
 // Worse edges: the row marks the vertices whose best path may use them, by breadth-first search along edges of the tree
 // or, without P, along tight edges. All marked vertices of a row then take their best offer from the values of the last
-// pass, until no value improves. A pass reads only vertices with a neighbour that the last pass changed. A predecessor is the tail of a strict improvement over the values of the last pass, so
-// predecessors make no circle unless a cycle gains. A row with k marked vertices ends after k + 1 passes, unless the
-// rounding of sums makes a cycle gain.
+// pass, until no value improves. A pass reads only vertices with a neighbour that the last pass changed. A
+// predecessor is the tail of a strict improvement over the values of the last pass, so predecessors make no circle
+// unless a cycle gains. A row with k marked vertices ends after k + 1 passes, unless the rounding of sums makes a cycle
+// gain.
 //
 // Edges are compressed rows by their tails (`starts`, `ends`, `lengths`) and by their heads (`first`, `tails_in`,
 // `lengths_in`). ``P`` is null if it is absent. NONE: "no predecessor".
 #include "semiring.cuh"
 
 #define WARP 32
+#define BATCH 8  // words that a warp reads at a time
 
 INLINE bool is_better(element x, element y) { return ne(plus(y, x), y); }
 
@@ -24,67 +26,144 @@ INLINE double widened(half_t x) { return widen(x); }
 INLINE double widened(element x) { return (double)x; }
 #endif
 
-// List the vertices (n,) that the edge u → v improves in row u: no other vertex improves in any row. With P, ``parents``
-// receives for each the position of the vertex before it in the tree of row v: -1 for v itself, and -2 if that vertex is
-// not listed. ``positions``: (n,), workspace. One block. The order of the list depends on the threads, and no result.
-extern "C" __global__ void __launch_bounds__(1024)
-    list_improved(const element *D, const int *P, int n, const int *tails, const int *heads, const element *weights,
-                  int edge, int *vertices, int *parents, int *positions, int *size) {
-    __shared__ int total;
-    const int u = tails[edge], v = heads[edge];
-    const element *row = D + (long long)u * n, *onwards = D + (long long)v * n, weight = weights[edge];
-    if (threadIdx.x == 0) total = 0;
-    __syncthreads();
-    for (int j = threadIdx.x; j < n; j += blockDim.x) {
-        positions[j] = -2;
-        if (eq(onwards[j], ZERO) || !is_better(times(weight, onwards[j]), row[j])) continue;
-        const int place = atomicAdd(&total, 1);
-        positions[j] = place, vertices[place] = j;
-    }
-    __syncthreads();
-    if (P) {
-        const int *tree = P + (long long)v * n;
-        for (int k = threadIdx.x; k < total; k += blockDim.x) {
-            const int j = vertices[k], before = tree[j];  // a tree that is none must not lead outside of the arrays
-            parents[k] = j == v ? -1 : before < 0 || before >= n ? -2 : positions[before];
+// Edges ---------------------------------------------------------------------------------------------------------------
+
+// Write a bit for each edge of A (n, n) between different vertices, ⌈n/32⌉ words for a row, and the number of edges of
+// each row i to ``offsets[i + 1]``. One warp for each row.
+extern "C" __global__ void __launch_bounds__(WARP)
+    find_edges(const element *A, int n, unsigned *bits, long long *offsets) {
+    const int lane = threadIdx.x, words = (n + WARP - 1) / WARP, i = blockIdx.x;
+    const element *row = A + (long long)i * n;
+    unsigned *own = bits + (long long)i * words;
+    int count = 0;
+    for (int first = 0; first < words; first += BATCH) {
+        bool is_edge[BATCH];
+#pragma unroll
+        for (int b = 0; b < BATCH; ++b) {  // all loads begin before the first ballot
+            const int j = (first + b) * WARP + lane;
+            is_edge[b] = j < n && j != i && ne(row[j], ZERO);
+        }
+#pragma unroll
+        for (int b = 0; b < BATCH; ++b) {
+            const unsigned word = __ballot_sync(~0u, is_edge[b]);
+            if (lane == 0 && first + b < words) own[first + b] = word;
+            count += __popc(word);
         }
     }
-    if (threadIdx.x == 0) *size = total;
+    if (lane == 0) offsets[i + 1] = count;
+    if (lane == 0 && i == 0) offsets[0] = 0;
 }
 
-// Improve rows by the edge u → v. ``touched`` (n, n): the pairs that changed before, or null. ``count``: how many pairs
-// improve that were not touched.
-extern "C" __global__ void __launch_bounds__(128)
-    improve(element *D, int *P, int n, const int *tails, const int *heads, const element *weights, int edge,
-            const int *vertices, const int *parents, const int *size, unsigned char *touched,
-            unsigned long long *count) {
-    DYNAMIC_SHARED(improves);  // (n,), with P
-    const int u = tails[edge], v = heads[edge], listed = *size;
+// Count the edges to the heads 32 w + lane, for w = blockIdx.x. Warp k counts those of the k-th part of the rows, from
+// ``first`` to ``last`` - 1, in ``counts[k]``.
+INLINE void count_in_parts(const unsigned *bits, int n, int counts[WARP][WARP], int &first, int &last) {
+    const int lane = threadIdx.x % WARP, part = threadIdx.x / WARP, words = (n + WARP - 1) / WARP;
+    const int step = (n + WARP - 1) / WARP;
+    first = part * step < n ? part * step : n;
+    last = first + step < n ? first + step : n;
+    int count = 0;
+    for (int i = first; i < last; ++i) count += bits[(long long)i * words + blockIdx.x] >> lane & 1;
+    counts[part][lane] = count;
+    __syncthreads();
+}
+
+// Write the number of edges to each head j to ``offsets[n + 1 + j]``. A block of 32 warps for 32 heads.
+extern "C" __global__ void __launch_bounds__(WARP *WARP)
+    count_columns(const unsigned *bits, int n, long long *offsets) {
+    __shared__ int counts[WARP][WARP];
+    int first, last;
+    count_in_parts(bits, n, counts, first, last);
+    const int j = blockIdx.x * WARP + threadIdx.x;
+    if (threadIdx.x >= WARP || j >= n) return;
+    long long total = 0;
+    for (int part = 0; part < WARP; ++part) total += counts[part][threadIdx.x];
+    offsets[n + 1 + j] = total;
+}
+
+// List heads and weights of the edges of each row in order. One warp for each row.
+extern "C" __global__ void __launch_bounds__(WARP)
+    list_rows(const element *A, const unsigned *bits, int n, const long long *starts, int *heads, element *weights) {
+    const int lane = threadIdx.x, words = (n + WARP - 1) / WARP;
     const long long i = blockIdx.x;
-    if (listed == 0 || i == v) return;
+    long long begin = starts[i];
+    if (starts[i + 1] == begin) return;
+    for (int first = 0; first < words; first += WARP) {
+        unsigned word = first + lane < words ? bits[i * words + first + lane] : 0;
+        int end = __popc(word);  // after the edges of the words up to that of this lane
+        for (int step = 1; step < WARP; step *= 2) {
+            const int before = __shfl_sync(~0u, end, lane < step ? lane : lane - step);
+            if (lane >= step) end += before;
+        }
+        const int total = __shfl_sync(~0u, end, WARP - 1);
+        for (long long place = begin + end - __popc(word); word; word &= word - 1, ++place) {
+            const int j = (first + lane) * WARP + __ffs(word) - 1;
+            heads[place] = j, weights[place] = A[i * n + j];
+        }
+        begin += total;
+    }
+}
+
+// List tails and weights of the edges of each column in order. A block of 32 warps for 32 columns.
+extern "C" __global__ void __launch_bounds__(WARP *WARP)
+    list_columns(const element *A, const unsigned *bits, int n, const long long *starts, int *tails,
+                 element *weights) {
+    __shared__ int counts[WARP][WARP];
+    int first, last;
+    count_in_parts(bits, n, counts, first, last);
+    const int lane = threadIdx.x % WARP, j = blockIdx.x * WARP + lane, words = (n + WARP - 1) / WARP;
+    if (j >= n) return;
+    long long place = starts[j];
+    for (int part = 0; part < threadIdx.x / WARP; ++part) place += counts[part][lane];
+    for (int i = first; i < last; ++i)
+        if (bits[(long long)i * words + blockIdx.x] >> lane & 1)
+            tails[place] = i, weights[place] = A[(long long)i * n + j], ++place;
+}
+
+// Better edges --------------------------------------------------------------------------------------------------------
+
+// ``states`` (n,): 0 for a vertex that does not improve, 1 for one that improves, and 2 for one that improves as all
+// vertices before it in the tree do. Return whether j is such a vertex.
+INLINE bool all_improve(const int *tree, int n, int j, unsigned char *states) {
+    int x = j;
+    for (int step = 0; step < n && states[x] == 1; ++step) {
+        x = tree[x];
+        if (x < 0 || x >= n) break;  // a tree that is none must not lead outside of the arrays
+    }
+    const bool found = x >= 0 && x < n && states[x] == 2;
+    states[j] = found ? 2 : 0;
+    return found;
+}
+
+// Improve row i by the edge u → v. ``before`` (n,): row u without this edge.
+INLINE void improve_row(element *D, int *P, int n, long long i, int u, int v, element weight, const element *before,
+                        unsigned char *states, unsigned char *touched, unsigned long long *count) {
+    if (i == v) return;
     element *row = D + i * n;
-    const element *onwards = D + (long long)v * n, to_tail = row[u], offer = times(to_tail, weights[edge]);
-    const bool is_open = ne(to_tail, ZERO) && is_better(offer, row[v]);
+    const element *onwards = D + (long long)v * n, to_tail = row[u], offer = times(to_tail, weight);
+    const int *tree = P + (long long)v * n;
+    const bool improves_tail = !P || is_better(times(weight, onwards[v]), before[v]);
+    const bool is_open = ne(to_tail, ZERO) && is_better(offer, row[v]) && improves_tail;
     __syncthreads();
     if (!is_open) return;
-    unsigned long long own = 0;
     if (P) {
-        for (int k = threadIdx.x; k < listed; k += blockDim.x)
-            improves[k] = is_better(times(offer, onwards[vertices[k]]), row[vertices[k]]);
+#pragma unroll 4
+        for (int j = threadIdx.x; j < n; j += blockDim.x) {
+            const element y = onwards[j], x = row[j], from_tail = before[j];
+            const bool improves = ne(y, ZERO) && is_better(times(weight, y), from_tail) && is_better(times(offer, y), x);
+            states[j] = j == v ? 2 : improves;
+        }
         __syncthreads();
     }
-    for (int k = threadIdx.x; k < listed; k += blockDim.x) {
-        const int j = vertices[k];
-        const element value = times(offer, onwards[j]);
+    unsigned long long own = 0;
+    for (int j = threadIdx.x; j < n; j += blockDim.x) {
         if (P) {
-            int x = k;
-            for (int step = 0; step < listed && x >= 0 && improves[x]; ++step) x = parents[x];
-            if (x != -1) continue;
-            P[i * n + j] = j == v ? u : P[(long long)v * n + j];
-        } else if (!is_better(value, row[j])) {
-            continue;
+            if (!states[j] || !all_improve(tree, n, j, states)) continue;
+            P[i * n + j] = j == v ? u : tree[j];
+        } else {
+            const element y = onwards[j];
+            if (eq(y, ZERO) || !is_better(times(weight, y), before[j]) || !is_better(times(offer, y), row[j])) continue;
         }
-        row[j] = value;
+        row[j] = times(offer, onwards[j]);
         if (touched) {
             own += !touched[i * n + j];
             touched[i * n + j] = 1;
@@ -94,6 +173,24 @@ extern "C" __global__ void __launch_bounds__(128)
     }
     if (own) atomicAdd(count, own);
 }
+
+// Improve all rows by one of k edges. ``rows`` (2, n): the row of the tail of this edge, in the place ``edge`` % 2, and
+// the result for the tail of the next edge, in the other place. ``touched`` (n, n): the pairs that changed before, or
+// null. ``count``: how many pairs improve that were not touched.
+extern "C" __global__ void __launch_bounds__(128)
+    improve(element *D, int *P, int n, int k, const int *tails, const int *heads, const element *weights, int edge,
+            element *rows, unsigned char *touched, unsigned long long *count) {
+    DYNAMIC_SHARED(states);  // (n,), with P
+    const long long i = blockIdx.x;
+    const element *before = rows + (long long)(edge % 2) * n;
+    improve_row(D, P, n, i, tails[edge], heads[edge], weights[edge], before, (unsigned char *)states, touched, count);
+    if (edge + 1 == k || i != tails[edge + 1]) return;
+    __syncthreads();
+    element *next = rows + (long long)((edge + 1) % 2) * n;
+    for (int j = threadIdx.x; j < n; j += blockDim.x) next[j] = D[i * n + j];
+}
+
+// Worse edges ---------------------------------------------------------------------------------------------------------
 
 struct Edges {
     const long long *starts;
@@ -172,21 +269,23 @@ extern "C" __global__ void __launch_bounds__(128)
     }
 }
 
-// Repair the marked vertices of each row. Row i has the places ``offsets[i]`` … ``offsets[i + 1]`` - 1 of ``rows``,
-// ``columns`` and ``values``, which receive the marked pairs and their old values, and of the workspace ``offers`` and
-// ``tails_of_offers``. ``is_endless``: set if a row did not end.
+// Repair the marked vertices of each row. Row i has the places ``offsets[i]`` … ``offsets[i + 1]`` - 1 of ``pairs`` and
+// ``values``, which receive the marked pairs i · n + j and their old values, and of the workspace ``vertices``,
+// ``offers`` and ``tails_of_offers``. ``touched`` (n, n): receives the marked pairs, or null. ``is_endless``: set if a
+// row did not end.
 extern "C" __global__ void __launch_bounds__(128)
     repair(element *D, int *P, int n, const long long *starts, const int *ends, const element *lengths, int lanes,
            int k, const int *tails, const int *heads, const element *weights, double share, double slack,
-           const long long *first, const int *tails_in, const element *lengths_in, const long long *offsets, int *rows,
-           int *columns, element *values, element *offers, int *tails_of_offers, int *is_endless) {
+           const long long *first, const int *tails_in, const element *lengths_in, const long long *offsets,
+           long long *pairs, element *values, int *vertices, element *offers, int *tails_of_offers,
+           unsigned char *touched, int *is_endless) {
     DYNAMIC_SHARED(memory);
     __shared__ int size, has_changed;
     const int i = blockIdx.x;
     const long long place = offsets[i];
     if (offsets[i + 1] == place) return;
     element *row = D + (long long)i * n;
-    int *tree = P ? P + (long long)i * n : nullptr, *members = columns + place;
+    int *tree = P ? P + (long long)i * n : nullptr, *members = vertices + place;
     const Edges edges = {starts, ends, lengths, lanes};
     const Worse worse = {k, tails, heads, weights, share, slack};
     const int words = (n + 31) / 32;
@@ -195,7 +294,9 @@ extern "C" __global__ void __launch_bounds__(128)
     for (int w = threadIdx.x; w < words; w += blockDim.x) is_open[w] = marks[w];
     for (int m = threadIdx.x; m < count; m += blockDim.x) {
         const int v = members[m];
-        rows[place + m] = i, values[place + m] = row[v];
+        const long long pair = (long long)i * n + v;
+        pairs[place + m] = pair, values[place + m] = row[v];
+        if (touched) touched[pair] = 1;
         row[v] = ZERO;
         if (tree) tree[v] = NONE;
     }
