@@ -34,6 +34,7 @@ from semiring.arrays.tensors import (
     as_sparse_array,
     as_tensor,
     bfloat16_array,
+    device_sparse_error,
     gradients_error,
     is_bfloat16_tensor,
     is_cupy_matrix,
@@ -86,11 +87,11 @@ def as_host_operand(x: Any, name: str = "A") -> Any:
     if is_traced(x):
         raise tracer_error(name)
     if is_cupy_matrix(x):
-        raise DeviceError(
-            f"{name} is a sparse matrix on a GPU, which this function does not support: pass {name}.get(), its copy in "
-            "the memory of the host"
-        )
-    if is_sparse_tensor(x) and not is_device_array(stored_values(x)):
+        raise device_sparse_error(name, f"{name}.get()")
+    if is_sparse_tensor(x):
+        if is_device_array(stored_values(x)):
+            of_jax = f'jax.device_put({name}, jax.devices("cpu")[0])'
+            raise device_sparse_error(name, of_jax if type(x).__name__ == "BCOO" else f"{name}.cpu()")
         if getattr(x, "requires_grad", False):
             raise gradients_error(name)
         return as_host_operand(as_sparse_array(x, name), name)
@@ -328,7 +329,7 @@ def _begins_with_truth_value(entry: Any) -> bool:
 
 def _read_operand(x: Any, name: str) -> Any:
     """Return ``x`` as an object that NumPy or CuPy reads without a copy."""
-    if not is_device_array(x):
+    if not is_device_array(x) or is_sparse_tensor(x):
         return as_host_operand(x, name)
     from semiring.arrays.device import as_cupy
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.expressions.tree import is_bfloat16
-from semiring.errors import DTypeError, MissingExtraError, ShapeError
+from semiring.errors import DeviceError, DTypeError, MissingExtraError, ShapeError
 from semiring.namespaces import is_traced, library_of
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "bfloat16_array",
     "compressed_tensor",
     "coordinate_tensor",
+    "device_sparse_error",
     "gradients_error",
     "is_bfloat16_tensor",
     "is_cupy_matrix",
@@ -144,6 +145,14 @@ def as_tensor(array: Any) -> Any:
     if is_bfloat16(array.dtype):
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(array)
+
+
+def device_sparse_error(name: str, copy: str) -> DeviceError:
+    """Return the error for a sparse matrix on a GPU. ``copy`` is the expression of its copy on the host."""
+    return DeviceError(
+        f"{name} is a sparse matrix on a GPU, which this function does not support: pass {copy}, its copy in the "
+        "memory of the host"
+    )
 
 
 def other_sparse_error(x: Any) -> DTypeError:

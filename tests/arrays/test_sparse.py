@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ import scipy.sparse as sp
 from tiers import quick
 
 import semiring as sr
+from semiring.arrays import operands
 from semiring.arrays.sparse import check_sparse, is_ascending, stored_entries
 from semiring.compat import csgraph
 from semiring.errors import DTypeError, ShapeError, SuspiciousWeightsWarning, TooLargeError
@@ -305,3 +308,28 @@ def test_complex_numbers_are_refused(structure):
     A = sp.coo_array(([1 + 2j], ([0], [1])), (6, 6))
     with pytest.raises(DTypeError, match="min_plus is not defined on complex128"):
         sr.closure(A, structure=structure)
+
+
+@pytest.mark.parametrize("library", ["jax", "torch"])
+def test_sparse_arrays_on_a_gpu_raise_one_error(library, monkeypatch):
+    module = pytest.importorskip(library)
+    dense = np.array([[0, 3, 0], [0, 0, 2], [1, 0, 0]], np.float32)
+    if library == "jax":
+        sparse = pytest.importorskip("jax.experimental.sparse")
+        given, copy = [sparse.BCOO.fromdense(module.numpy.asarray(dense))], "jax.device_put"
+    else:
+        tensor = module.tensor(dense)
+        given, copy = [tensor.to_sparse()], r"A\.cpu\(\)"
+    monkeypatch.setattr(operands, "is_device_array", lambda x: type(x).__module__.startswith((library, "jaxlib")))
+    monkeypatch.setattr(operands, "device_context", lambda *_: contextlib.nullcontext())
+    for A in given:
+        for call in (
+            sr.closure,
+            sr.shortest_paths,
+            sr.transitive_closure,
+            sr.condensation,
+            lambda A: sr.shortest_paths(A, sources=[0]),
+            lambda A: sr.closure(A, "boolean"),
+        ):
+            with pytest.raises(sr.DeviceError, match=f"A is a sparse matrix on a GPU.*{copy}"):
+                call(A)

@@ -108,6 +108,11 @@ def test_arrays_of_jax(rng, monkeypatch):
         assert isinstance(found, jax.Array)
         assert next(iter(found.devices())).platform == "gpu"
         np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-6)
+    for call in (sr.closure, sr.shortest_paths, sr.transitive_closure):
+        with pytest.raises(sr.DeviceError, match="sparse matrix on a GPU"):
+            call(edges)
+    on_host = jax.device_put(edges, jax.devices("cpu")[0])
+    np.testing.assert_array_equal(np.asarray(sr.closure(on_host)), sr.closure(A))
 
 
 def test_counts_of_paths_beyond_the_floats():
