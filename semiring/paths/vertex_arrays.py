@@ -9,7 +9,7 @@ import numpy as np
 
 from semiring.algebra.catalogue import min_plus
 from semiring.arguments import require_integer
-from semiring.arrays.memory import demand_free_bytes, free_memory
+from semiring.arrays.memory import demand_memory
 from semiring.errors import ShapeError
 from semiring.kernels import backend_for
 from semiring.namespaces import array_namespace, is_device_array
@@ -31,17 +31,20 @@ def list_vertices(predecessors: Any, sources: Any, targets: Any, length: int | N
         length = require_integer(length, "length")
     xp, (*stack, p, n) = array_namespace(predecessors), predecessors.shape
     trees = predecessors.reshape(int(np.prod(stack, dtype=np.int64)), p, n)
-    counts = count_path_vertices(trees, sources, targets)
+    starts = xp.asarray(sources, np.int32)
+    counts = count_path_vertices(trees, sources, targets, starts)
     ends = xp.arange(n, dtype=np.int32) if targets is None else xp.asarray(targets, np.int32)
     vertices = _new_vertices(counts, int(counts.max()) if counts.size else 0, length)
     if vertices.size:
         kernels: Any = backend_for(trees, min_plus, _INT32).capabilities.paths
-        kernels.write_paths(trees, xp.asarray(sources, np.int32), ends, counts, vertices, get_threads())
+        kernels.write_paths(trees, starts, ends, counts, vertices, get_threads())
     return vertices.reshape(*stack, p, ends.size, vertices.shape[-1]), counts.reshape(*stack, p, ends.size)
 
 
-def count_path_vertices(predecessors: Any, sources: Any, targets: Any) -> Any:
+def count_path_vertices(predecessors: Any, sources: Any, targets: Any, starts: Any = None) -> Any:
     """Return the number (count, p, q) of vertices of each path to the targets, 0 without one; see `list_vertices`.
+
+    ``starts``: the sources where the predecessors are, int32; None copies them there.
 
     Raises `ValueError` if the predecessors are not those of paths, and `TooLargeError`.
     """
@@ -50,7 +53,8 @@ def count_path_vertices(predecessors: Any, sources: Any, targets: Any) -> Any:
     _demand(predecessors.size, f"the lengths of {predecessors.size:,} paths", predecessors)
     counts = xp.empty(predecessors.shape, np.int32)
     if counts.size:
-        kernels.count_vertices(predecessors, xp.asarray(sources, np.int32), counts, get_threads())
+        starts = xp.asarray(sources, np.int32) if starts is None else starts
+        kernels.count_vertices(predecessors, starts, counts, get_threads())
     if targets is not None:
         counts = xp.ascontiguousarray(counts[..., xp.asarray(targets, np.int32)])
     if counts.size and int(counts.min()) < 0:
@@ -91,9 +95,5 @@ def _new_vertices(counts: Any, longest: int, length: int | None) -> Any:
 
 def _demand(numbers: int, subject: str, like: Any) -> None:
     """Raise `TooLargeError` if so many int32 do not fit into the memory of the device of an array."""
-    free: Callable[[], int | None] = free_memory
-    if is_device_array(like):
-        from semiring.arrays.device import free_device_memory
-
-        free = free_device_memory
-    demand_free_bytes(4 * numbers, free, subject, "pass sources= or targets= for fewer paths, or a part of the stack")
+    remedy = "pass sources= or targets= for fewer paths, or a part of the stack"
+    demand_memory(4 * numbers, subject, remedy, is_on_device=is_device_array(like))
