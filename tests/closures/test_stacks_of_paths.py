@@ -230,7 +230,7 @@ def test_sizes_of_arrays_of_paths(monkeypatch):
     with pytest.raises(TypeError, match="length is an integer"):
         found.to_array(2.5)
     monkeypatch.setattr(memory, "_SMALL", 0)
-    monkeypatch.setattr("semiring.paths.vertex_arrays.free_memory", lambda: 4 * 7**3 - 1)
+    monkeypatch.setattr(memory, "free_memory", lambda: 4 * 7**3 - 1)
     with pytest.raises(TooLargeError, match=r"49 paths of up to 7 vertices takes .* sources="):
         found.to_array()
     monkeypatch.undo()
