@@ -35,6 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -661,7 +662,7 @@ class CompressedRows(NamedTuple):
 def product_shape(A: CompressedRows | Any, B: CompressedRows | Any) -> tuple[int, int, int]:
     """Return (m, k, n) of a product of matrices, each sparse or dense."""
     m = A.starts.size - 1 if isinstance(A, CompressedRows) else A.shape[0]
-    return m, *((x.width if isinstance(x, CompressedRows) else x.shape[1]) for x in (A, B))
+    return m, *((x.width if isinstance(x, CompressedRows) else x.shape[-1]) for x in (A, B))
 
 
 def count_pairs(A: CompressedRows | Any, B: CompressedRows | Any) -> int:
@@ -670,14 +671,14 @@ def count_pairs(A: CompressedRows | Any, B: CompressedRows | Any) -> int:
     if not isinstance(A, CompressedRows):
         return int(m * (B.columns.size if isinstance(B, CompressedRows) else A.shape[1] * n))
     if not isinstance(B, CompressedRows):
-        return int(A.columns.size * n)
+        return int(A.columns.size * n * prod(B.shape[:-2]))
     return int((B.starts[1:] - B.starts[:-1])[A.columns].sum())
 
 
 class SparseKernels(Protocol):
     """Products of sparse matrices, which are `CompressedRows`.
 
-    Optional: `scan_rows` and `multiply_unvalidated`, which the backends of the host provide.
+    Optional: `scan_rows`, which the backends of the host provide, and on a GPU `multiply_unvalidated`.
 
     Every position of a product that some pair A[i, k], B[k, j] of stored entries reaches is an entry of the result,
     also if its value is 0̄. The terms of an entry are added in the order of k, to 0̄. A dense operand is C-contiguous.
@@ -731,7 +732,8 @@ class SparseKernels(Protocol):
         """Compute C ← A ⊗ B without reading C, for one sparse and one dense operand.
 
         C (m, n) and ``witness`` (m, n), which is None if it is not requested, are C-contiguous. With ``of_entries``
-        witnesses are positions in the columns of a sparse A, in place of k. Columns of a row of A may then repeat.
+        witnesses are positions in the columns of a sparse A, in place of k. Columns of a row of A may then repeat. On a
+        GPU a sparse A multiplies a stack: B (b, k, n), C and ``witness`` (b, m, n).
         """
         ...
 

@@ -2,7 +2,7 @@
 
 They are the csr, csc and coo matrices of CuPy, tensors of PyTorch in CSR, CSC or COO layout, and BCOO arrays of JAX. No
 entry is copied to the host. Index arrays are validated before a kernel uses them as addresses: one pass, and one wait
-for all operands of a call.
+for all operands of a call. csr ⊗ dense has a kernel that reads on the device what this pass has found.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from semiring.arrays.tensors import (
     tracer_error,
 )
 from semiring.errors import DeviceError, DomainError, DTypeError, ShapeError
-from semiring.kernels.contract import KernelPlan
+from semiring.kernels.contract import CompressedRows, KernelPlan
 from semiring.linalg.dispatch import scan_operands
 from semiring.namespaces import Array, is_device_array, is_traced, shape_of
 
-__all__ = ["as_device_sparse", "device_mask_rows", "read_device_operands"]
+__all__ = ["as_device_sparse", "device_mask_rows", "read_device_operands", "read_unvalidated"]
 
 _MAX_INT32 = 2**31 - 1
 
@@ -104,6 +104,28 @@ def read_device_operands(
         else:
             results.append(x._replace(values=entries[name]) if isinstance(x, Rows) else entries[name])
     return results, scans, dtype
+
+
+def read_unvalidated(A: Any, B: Any) -> tuple[CompressedRows, Any] | None:
+    """Return the arrays of a csr matrix and of a dense operand on a GPU, without a copy and without validation.
+
+    The result is None if kernels cannot read the arrays as they are. Raises as `read_device_operands`.
+    """
+    if not (_is_sparse_on_device(A) and is_device_array(B)) or _layout_of(A) != "csr":
+        return None
+    if is_cupy_matrix(A) and A.format != "csr":
+        return None
+    stored, operand = _read_arrays(A, "A"), as_cupy(B, "B")
+    starts, columns, values = arrays = stored.major, stored.minor, stored.values
+    if any(x.ndim != 1 or not x.flags.c_contiguous or x.data.ptr % x.itemsize for x in arrays):
+        return None
+    if not operand.flags.c_contiguous or operand.data.ptr % operand.itemsize:
+        return None
+    if starts.size != stored.shape[0] + 1 or columns.size != values.size:
+        return None
+    if any(x.dtype not in (np.int32, np.int64) for x in (starts, columns)):
+        return None
+    return CompressedRows(starts, columns, values, stored.shape[1]), operand
 
 
 def device_mask_rows(mask: Any, shape: tuple[int, int]) -> Rows:

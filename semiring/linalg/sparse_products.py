@@ -41,7 +41,7 @@ from semiring.arrays.sparse import is_sparse
 from semiring.arrays.tensors import is_cupy_matrix, is_sparse_tensor, other_sparse_error, stored_values
 from semiring.errors import AlgebraError, DeviceError, DomainError, ShapeError, inner_size_error
 from semiring.kernels import get_backend
-from semiring.kernels.contract import CompressedRows, SparseKernels, count_pairs
+from semiring.kernels.contract import CompressedRows, SparseKernels, count_pairs, has_operation
 from semiring.linalg.dispatch import (
     batch_shape,
     choose_encoding,
@@ -210,6 +210,14 @@ def _scan(semiring: Semiring, check: bool, name: str, x: Any) -> Scan:
         raise error.at(row, int(x.columns[entry])) from None
 
 
+def _scan_together(semiring: Semiring, check: bool, **arguments: Any) -> list[Scan]:
+    """Scan operands as `_scan` does, with one wait for those on a GPU."""
+    try:
+        return scan_operands(semiring, check, **{name: _entries_of(x) for name, x in arguments.items()})
+    except DomainError:  # of an entry without its row and column
+        return [_scan(semiring, check, name, x) for name, x in arguments.items()]
+
+
 def _demand_annihilation(semiring: Semiring) -> None:
     """Raise `AlgebraError` if the zero does not annihilate."""
     if semiring.failed_annihilation is not None:
@@ -230,7 +238,7 @@ def multiply_rows(
     witness -1.
     """
     _demand_annihilation(semiring)
-    scans = [_scan(semiring, check, name, x) for name, x in (("A", A), ("B", B))]
+    scans = _scan_together(semiring, check, A=A, B=B)
     sample = A.values if isinstance(A, Rows) else A
     product = _Product(semiring, sample.dtype, scans, None, has_witness, sample)
     shape = _product_shape(A, B)
@@ -317,12 +325,17 @@ def make_sparse(entries: Rows, *like: Any) -> Any:
 
 
 def _multiply_unread(A: Any, B: Any, semiring: Semiring, check: bool, threads: int | None) -> Array | None:
-    """Return A ⊗ B for a csr matrix and an array of floats or truth values, which tasks validate and then multiply.
+    """Return A ⊗ B for a csr matrix and an array of floats or truth values, which kernels validate and then multiply.
 
     The result is None for other operands, and for invalid operands, of which `read_sparse_operands` raises the error.
     """
-    rows = _arrays_of(A)
-    if rows is None or type(B) is not np.ndarray or B.ndim not in (1, 2) or B.shape[0] != rows.width:
+    is_on_host = type(B) is np.ndarray
+    rows = _arrays_of(A) if is_on_host else None
+    if not is_on_host and is_on_device(A) and is_on_device(B):
+        from semiring.linalg.device_rows import read_unvalidated
+
+        rows, B = read_unvalidated(A, B) or (None, B)
+    if rows is None or B.ndim not in (1, 2) or B.shape[0] != rows.width:
         return None
     m, dtype = rows.starts.size - 1, B.dtype
     n = B.shape[1] if B.ndim == 2 else 1
@@ -331,7 +344,9 @@ def _multiply_unread(A: Any, B: Any, semiring: Semiring, check: bool, threads: i
     if semiring.failed_annihilation is not None:
         return None
     product = _Product(semiring, dtype, [Scan(), Scan()], threads, False, B)
-    return None if product.code is not None else product.unread(rows, B, _bounds(semiring, dtype) if check else None)
+    if product.code is not None or not (is_on_host or has_operation(product.kernels, "multiply_unvalidated")):
+        return None
+    return product.unread(rows, B, _bounds(semiring, dtype) if check else None)
 
 
 def sparse_identity(A: Any, semiring: Semiring, check: bool, device: Any) -> Any:
@@ -511,6 +526,12 @@ class _Product:
         batch = shape[: len(shape) - (A.ndim > 1) - (B.ndim > 1)]
         C = self.xp.empty((*batch, rows, columns), self.plan.dtype)
         witness = self._make_witness(A.columns.size if of_entries else A.shape[-1], C.shape)
+        if batch and prod(batch) and self.is_on_device and isinstance(left, CompressedRows):
+            stacks = [x if x is None else x.reshape(-1, rows, columns) for x in (C, witness)]
+            matrices = self.xp.ascontiguousarray(right).reshape(-1, *right.shape[-2:])
+            self.kernels.multiply_mixed(self.plan, stacks[0], left, matrices, stacks[1], of_entries)
+            self._record("product of mixed operands", left, matrices, C)
+            batch = (0,)
         for index in in_parts([*np.ndindex(batch)]):
             pair: list[Any] = [
                 x if isinstance(x, CompressedRows) else self.xp.ascontiguousarray(_matrix_of(x, batch, index, flat))
@@ -536,8 +557,8 @@ class _Product:
         """Return the product of a sparse matrix and an array that nobody has validated, or None if one is invalid."""
         shape = (A.starts.size - 1, *B.shape[1:])
         self._demand_dense(shape)
-        right = np.ascontiguousarray(B).reshape(B.shape[0], -1)
-        C = np.empty((shape[0], right.shape[1]), self.dtype)
+        right = self.xp.ascontiguousarray(B).reshape(B.shape[0], -1)
+        C: Array = self.xp.empty((shape[0], right.shape[1]), self.dtype)
         if not self.kernels.multiply_unvalidated(self.plan, C, A, right, bounds):
             return None
         self._record("product of mixed operands", A, right, C)

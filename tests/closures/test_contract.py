@@ -105,7 +105,7 @@ LACKS = {
     "cuda": {
         *("multiply_upper", "propagates_nan", "gaining_rows", "survey_gaining", "close_gaining"),
         *("close_and_search", "search_table", "search_near", "fold_paths", "count_paths"),
-        *("scan_rows", "multiply_unvalidated"),
+        "scan_rows",
     },
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from importlib import import_module
+from itertools import pairwise
 from types import ModuleType
 
 import fake_cupy
@@ -13,10 +14,19 @@ import pytest
 import scipy.sparse as sp
 from cuda_on_host import HostKernels, needs_compiler, to_device
 from machine_code import compile_for, needs_nvrtc
-from sparse_cases import CONTRACT_CASES, check_contract, check_functions, check_on_device, draw_case, move
+from sparse_cases import (
+    CONTRACT_CASES,
+    FAULTS,
+    check_contract,
+    check_faults,
+    check_functions,
+    check_on_device,
+    draw_case,
+    move,
+)
 
 import semiring as sr
-from semiring.errors import DeviceError
+from semiring.errors import DeviceError, DomainError, ShapeError
 from semiring.kernels.contract import Capabilities
 from semiring.kernels.cuda.closing.kernel_text import product_arithmetic_of, source
 from semiring.kernels.engine import make_plan
@@ -131,6 +141,40 @@ def test_invalid_and_unsorted_indices_are_found(kernels, rng):
                 assert int(result[1]) == descents, name
             elif not flags:
                 assert int(result[1]) != 0, name
+
+
+@needs_compiler
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_no_kernel_reads_by_an_invalid_index(fault, index, device, rng):
+    kernels = sys.modules[MODULES[1]]
+    check_faults(kernels, make_plan(sr.min_plus, "float64"), rng, fault, index, device.asarray, lambda x: x.get())
+
+
+@needs_compiler
+def test_a_product_with_a_dense_operand_waits_once(device, rng):
+    """It waits again where the columns of a row do not ascend, and raises errors as other products do."""
+    sparse = sys.modules["cupyx.scipy.sparse"]
+    S, X = sp.random_array((50, 30), density=0.2, rng=rng, format="csr"), rng.random((30, 4))
+    there = device.asarray(X)
+    turned = [place for a, b in pairwise(S.indptr.tolist()) for place in range(b - 1, a - 1, -1)]  # descending columns
+    for order, waits in ((np.arange(S.nnz), 1), (turned, None)):
+        host = sp.csr_array((S.data[order], S.indices[order], S.indptr), shape=S.shape)
+        A = move(host, lambda x: sparse.csr_matrix(x.shape, None), device.asarray)
+        for operand in (X, X[:, 0].copy()):
+            before = device.ndarray.wait_count
+            found = sr.matmul(A, device.asarray(operand))
+            if waits is not None:
+                assert device.ndarray.wait_count - before == waits
+            np.testing.assert_array_equal(found.get(), sr.matmul(host, operand))
+    A.indices.inner[3] = 30
+    with pytest.raises(ShapeError, match="30"):
+        sr.matmul(A, there)
+    with pytest.raises(DomainError, match=r"B\[1, 2\] is nan"):
+        sr.matmul(
+            move(S, lambda x: sparse.csr_matrix(x.shape, None), device.asarray),
+            device.asarray(np.where(np.arange(120).reshape(30, 4) == 6, np.nan, X)),
+        )
 
 
 @needs_compiler

@@ -8,7 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sparse_cases import ALL, CONTRACT_CASES, OWN, check_contract, check_functions, check_on_device, draw_case, move
+from sparse_cases import (
+    ALL,
+    CONTRACT_CASES,
+    FAULTS,
+    OWN,
+    check_contract,
+    check_faults,
+    check_functions,
+    check_on_device,
+    draw_case,
+    get,
+    put,
+)
 
 import semiring as sr
 from semiring.errors import DeviceError, DomainError, DTypeError, ShapeError, TooLargeError
@@ -24,18 +36,6 @@ INF = np.inf
 def xs():
     pytest.importorskip("cupy")
     return pytest.importorskip("cupyx.scipy.sparse")
-
-
-def put(x):
-    """Return a SciPy matrix or an array on the GPU, with any dtype of its values."""
-    import cupy
-    import cupyx.scipy.sparse as xs
-
-    return move(x, lambda x: getattr(xs, f"{x.format}_matrix")(x.shape, dtype=bool), cupy.asarray)
-
-
-def get(x):
-    return move(x, lambda x: getattr(sp, f"{x.format}_array")(x.shape), lambda array: array.get())
 
 
 @pytest.mark.parametrize("block", range(10))
@@ -55,6 +55,13 @@ def test_random_products_are_those_of_the_cpu(block, xs, monkeypatch):
 def test_the_contract(name, dtype, index, xs, rng):
     kernels = device_backend(sr.CATALOGUE[name], np.dtype(dtype)).capabilities.sparse
     check_contract(kernels, make_plan(sr.CATALOGUE[name], dtype), rng, put, get, index=index)
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_no_kernel_reads_by_an_invalid_index(index, xs, rng):
+    kernels = device_backend(sr.min_plus, np.dtype(np.float64)).capabilities.sparse
+    for fault in FAULTS:
+        check_faults(kernels, make_plan(sr.min_plus, "float64"), rng, fault, index, put, get)
 
 
 def random_matrix(rng, m, n, lengths, dtype):
@@ -153,6 +160,35 @@ def test_sparse_tensors_stay_on_the_gpu(library, xs, rng):
         np.testing.assert_array_equal(dense(found), expected.toarray() if is_sparse else expected)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int16"])
+def test_indices_of_narrow_dtypes(dtype, xs, rng):
+    """The shape and the number of entries exceed the dtype of the indices."""
+    jax, sparse = pytest.importorskip("jax"), pytest.importorskip("jax.experimental.sparse")
+    if jax.default_backend() != "gpu":
+        pytest.skip("JAX has no GPU")
+    S = sp.coo_array(sp.random_array((120, 120), density=0.1, rng=rng, dtype=np.float32))
+    S = sp.coo_array((S.data, S.coords), shape=(40_000, 40_000))
+    A = sparse.BCOO((jax.numpy.asarray(S.data), jax.numpy.asarray(np.stack(S.coords, 1).astype(dtype))), shape=S.shape)
+    x = rng.random(40_000, np.float32)
+    np.testing.assert_array_equal(np.asarray(sr.matmul(A, jax.numpy.asarray(x))), sr.matmul(S, x))
+    found, expected = sr.matmul(A, A), sr.matmul(S.tocsr(), S.tocsr()).tocoo()
+    np.testing.assert_array_equal(np.asarray(found.indices), np.stack(expected.coords, 1))
+    np.testing.assert_array_equal(np.asarray(found.data), expected.data)
+
+
+def test_addresses_that_are_no_multiples_of_the_size(xs):
+    import cupy as cp
+
+    A, raw = put(sp.csr_array(np.eye(4))), cp.zeros(4 * 8 + 4, np.uint8)
+    odd = raw[4:].view(np.float64) if raw.data.ptr % 8 == 0 else raw[:-4].view(np.float64)
+    for check in (True, False):
+        with pytest.raises(DeviceError, match="B has elements at addresses"):
+            sr.matmul(A, odd, check=check)
+    A.data = odd
+    with pytest.raises(DeviceError, match="A has elements at addresses"):
+        sr.matmul(A, cp.eye(4), check=False)
+
+
 def test_what_is_refused(xs, monkeypatch):
     import cupy as cp
 
@@ -209,5 +245,6 @@ if __name__ == "__main__":  # python tests/gpu/test_gpu_sparse.py FIRST LAST, wi
 
     os.environ.setdefault("SEMIRING_BACKEND", "reference")
     for seed in range(int(sys.argv[1]), int(sys.argv[2])):
+        print(f"seed {seed}", file=sys.stderr)
         check_on_device(draw_case(np.random.default_rng(seed), ALL), put, get)
     print("all equal")

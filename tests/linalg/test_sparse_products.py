@@ -8,7 +8,19 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sparse_cases import ALL, CONTRACT_CASES, KINDS, Algebra, as_dictionary, check_contract, draw_case, multiply
+from sparse_cases import (
+    ALL,
+    CONTRACT_CASES,
+    FAULTS,
+    KINDS,
+    Algebra,
+    as_dictionary,
+    check_contract,
+    check_faults,
+    draw_case,
+    draw_fault,
+    multiply,
+)
 
 import semiring as sr
 from semiring.arrays.operands import as_host_operand
@@ -160,59 +172,20 @@ def test_a_masked_product_takes_the_memory_of_its_mask_once():
     assert values.tolist() == (A.values[:, None] + B.values).ravel().tolist()
 
 
-FAULTS = {
-    "none": None,
-    "first start": ("starts", 0, 1),
-    "falling start": ("starts", 60, 0),
-    "last start": ("starts", -1, 2**20),
-    "negative start": ("starts", 30, -1),
-    "far column": ("columns", 70, 40),
-    "negative column": ("columns", 70, -1),
-    "equal columns": ("columns", 70, 0),
-    "large entry": ("values", 5, 11.0),
-    "nan": ("values", -3, np.nan),
-    "operand": ("operand", 7, -0.5),
-}
-
-
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 @pytest.mark.parametrize("name", ["cpu", "reference"])
 def test_kernels_validate_operands_while_they_multiply(name, index, fault, rng):
     """Each invalid number is found wherever it stands, and entries behind the last row are no entries."""
     kernels, plan = get_backend(name).capabilities.sparse, make_plan(sr.min_plus, "float64", threads=2)
-    counts = rng.permutation([0, 0, 1, 2, 5, 9] * 50)
-    starts = np.append(0, np.cumsum(counts))
-    columns = np.concatenate([np.sort(rng.permutation(40)[:count]) for count in counts])
-    behind = np.full(9, 99)
-    arrays = {
-        "starts": starts.astype(index),
-        "columns": np.append(columns, behind).astype(index),
-        "values": np.append(rng.integers(1, 10, columns.size), -behind).astype(float),
-        "operand": rng.integers(0, 10, (40, 1)).astype(float),
-    }
-    if FAULTS[fault] is not None:
-        array, place, value = FAULTS[fault]
-        if fault == "equal columns":
-            place = int(starts[np.flatnonzero(counts == 9)[0]]) + 4
-            value = arrays["columns"][place - 1]
-        if array in ("columns", "values") and place < 0:
-            place += columns.size
-        arrays[array][place] = value
-    B = arrays.pop("operand")
-    A, bounds = CompressedRows(**arrays, width=40), (0.0, 10.0)
+    A, _, _, bounds = draw_fault(rng, fault, index)
     is_valid, is_nonnegative = kernels.scan_rows(plan, A, bounds)
     assert is_valid == (fault in ("none", "operand"))
     assert is_nonnegative or not is_valid
     assert kernels.scan_rows(plan, A, None)[0] == (fault in ("none", "operand", "large entry", "nan"))
-    for right in (B, np.tile(B, 3)):
-        C, expected = np.empty((2, 300, right.shape[1]))
-        assert kernels.multiply_unvalidated(plan, C, A, right, bounds) == (fault == "none")
-        if fault == "none":
-            valid = CompressedRows(starts, columns.astype(np.int32), A.values[: columns.size], 40)
-            kernels.multiply_mixed(plan, expected, valid, right, None)
-            assert np.array_equal(C, expected)
-            assert not kernels.scan_rows(plan, A._replace(values=-A.values), (-10.0, 0.0))[1]
+    if fault == "none":
+        assert not kernels.scan_rows(plan, A._replace(values=-A.values), (-10.0, 0.0))[1]
+    check_faults(kernels, plan, rng, fault, index)
 
 
 @FULL

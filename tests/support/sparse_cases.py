@@ -158,6 +158,19 @@ def move(x, make, array):
     return result
 
 
+def put(x):
+    """Return a SciPy matrix or an array on the GPU, with any dtype of its values."""
+    import cupy
+    import cupyx.scipy.sparse as xs
+
+    return move(x, lambda x: getattr(xs, f"{x.format}_matrix")(x.shape, dtype=bool), cupy.asarray)
+
+
+def get(x):
+    """Return a matrix or an array of the GPU on the host."""
+    return move(x, lambda x: getattr(sp, f"{x.format}_array")(x.shape), lambda array: array.get())
+
+
 def check_on_device(case, put, get):
     """Compare a product on a device with that of the host, bitwise where ⊕ selects or is exact.
 
@@ -230,6 +243,65 @@ def random_rows(rng, plan, m, n, lengths, index):
     values[rng.random(size) < 0.05] = plan.zero
     starts = np.cumsum([0, *map(len, columns)])
     return CompressedRows(starts, np.concatenate([*columns, []]).astype(index), values, n)
+
+
+#: An array of `check_faults`, a place in it, and the number there that makes it invalid.
+FAULTS = {
+    "none": None,
+    "first start": ("starts", 0, 1),
+    "falling start": ("starts", 60, 0),
+    "last start": ("starts", -1, 2**20),
+    "negative start": ("starts", 30, -1),
+    "far column": ("columns", 70, 40),
+    "negative column": ("columns", 70, -1),
+    "equal columns": ("columns", 70, 0),
+    "large entry": ("values", 5, 11.0),
+    "nan": ("values", -3, np.nan),
+    "operand": ("operand", 7, -0.5),
+}
+
+
+def draw_fault(rng, fault, index):
+    """Return compressed rows of min-plus in bounds, with entries behind the last row, and an operand, with a fault.
+
+    The last results are the valid rows, and the bounds.
+    """
+    counts = rng.permutation([0, 0, 1, 2, 5, 9] * 50)
+    starts = np.append(0, np.cumsum(counts))
+    columns = np.concatenate([np.sort(rng.permutation(40)[:count]) for count in counts])
+    behind = np.full(9, 99)
+    arrays = {
+        "starts": starts.astype(index),
+        "columns": np.append(columns, behind).astype(index),
+        "values": np.append(rng.integers(1, 10, columns.size), -behind).astype(float),
+        "operand": rng.integers(0, 10, (40, 1)).astype(float),
+    }
+    valid = CompressedRows(starts, columns.astype(np.int32), arrays["values"][: columns.size].copy(), 40)
+    if FAULTS[fault] is not None:
+        array, place, value = FAULTS[fault]
+        if fault == "equal columns":
+            place = int(starts[np.flatnonzero(counts == 9)[0]]) + 4
+            value = arrays["columns"][place - 1]
+        if array in ("columns", "values") and place < 0:
+            place += columns.size
+        arrays[array][place] = value
+    B = arrays.pop("operand")
+    return CompressedRows(**arrays, width=40), B, valid, (0.0, 10.0)
+
+
+def check_faults(kernels, plan, rng, fault, index, put=np.asarray, get=np.asarray):
+    """Check `SparseKernels.multiply_unvalidated` for operands with a fault. ``put`` and ``get`` move an array."""
+    A, B, valid, bounds = draw_fault(rng, fault, index)
+    there, own = (CompressedRows(*map(put, x[:3]), x.width) for x in (A, valid))
+    for right in (B, np.tile(B, 3)):
+        C, expected = (put(np.empty((300, right.shape[1]))) for _ in range(2))
+        right = put(right)
+        assert kernels.multiply_unvalidated(plan, C, there, right, bounds) == (fault == "none")
+        is_unscanned = fault in ("none", "large entry", "nan", "operand")
+        assert kernels.multiply_unvalidated(plan, C, there, right, None) == is_unscanned
+        if fault in ("none", "operand"):
+            kernels.multiply_mixed(plan, expected, own, right, None)
+            np.testing.assert_array_equal(get(C), get(expected))
 
 
 def check_contract(kernels, plan, rng, put, get, *, index=np.int32):

@@ -337,6 +337,11 @@ class CudaBackend(
 
         sparse_rows.multiply_mixed(plan, C, A, B, witness, of_entries)
 
+    def multiply_unvalidated(self, plan: KernelPlan, C: Any, A: CompressedRows, B: Any, bounds: Any) -> bool:
+        from semiring.kernels.cuda.product import sparse_rows
+
+        return sparse_rows.multiply_unvalidated(plan, C, A, B, bounds)
+
     def lanes(self, plan: KernelPlan) -> Streams | None:
         """Return concurrent streams, the first of the highest priority (see `semiring.kernels.cuda.streams`).
 

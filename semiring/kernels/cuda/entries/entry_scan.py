@@ -48,10 +48,24 @@ def scan_arrays(semiring: Semiring, arrays: Mapping[str, Array]) -> dict[str, Sc
     results = cupy.empty((len(scan_names), _WORDS), np.uint64)
     results.data.memset_async(0, results.nbytes)
     for i, name in enumerate(scan_names):
-        _launch(cupy, arrays[name], name, semiring, results.data.ptr + i * _WORDS * 8)
+        _launch(cupy, arrays[name], name, _keys(semiring, arrays[name].dtype), results.data.ptr + i * _WORDS * 8)
     for name, words in zip(scan_names, results.get().tolist(), strict=True):
         scans[name] = _scan(words, arrays[name], semiring, name)
     return scans
+
+
+def scan_bounds(array: Array, bounds: tuple[Any, Any], result: int, name: str = "an operand") -> None:
+    """Enqueue a scan for NaN and for floats outside the bounds, which writes three words at an address.
+
+    The words are 0 before. `finds_fault` reads the first one.
+    """
+    if array.size:
+        _launch(load_cupy(), array, name, _bound_keys(*bounds, array.dtype), result)
+
+
+def finds_fault(flags: int) -> bool:
+    """Return whether the first word of a scan says that an entry is NaN or outside the bounds."""
+    return bool(flags & (_IS_NAN | _IS_OUTSIDE))
 
 
 def _scan(words: list[int], array: Array, semiring: Semiring, name: str) -> Scan:
@@ -97,15 +111,24 @@ def _value(key: int, dtype: np.dtype[Any]) -> Any:
 
 
 @lru_cache(maxsize=1024)
-def _rule(semiring: Semiring, dtype: np.dtype[Any], device: int) -> Any:
+def _rule(keys: tuple[int, ...], device: int) -> Any:
     """Return the `Rule` of scan.cu on the device: its words are copied once, not in every launch."""
     cupy = load_cupy()
-    rule = cupy.asarray(np.array(_keys(semiring, dtype), np.uint64))
+    rule = cupy.asarray(np.array(keys, np.uint64))
     cupy.cuda.get_current_stream().synchronize()  # work on other streams will read the rule too
     return rule
 
 
+@lru_cache(maxsize=1024)
+def _bound_keys(low: Any, high: Any, dtype: np.dtype[Any]) -> tuple[int, ...]:
+    """Return the words of the `Rule` for floats between two bounds, which belong to them."""
+    ends = key_of(low + dtype.type(0), dtype), key_of(high + dtype.type(0), dtype)  # -0.0 + 0.0 is 0.0
+    return key_of(np.inf, dtype) ^ _sign_bit(dtype), *ends, *ends, 0, _FLOATING, 0
+
+
+@lru_cache(maxsize=1024)
 def _keys(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[int, ...]:
+    """Return the words of the `Rule` for the entries of a semiring."""
     rule = rule_for(semiring, dtype)
     zero, one = (key_of(typed(dtype), dtype) for typed in (semiring.zero_for, semiring.one_for))
     infinity = key_of(np.inf, dtype) ^ _sign_bit(dtype) if is_floating(dtype) else 0
@@ -181,7 +204,7 @@ def _kernel(name: str, device: int) -> Any:
     return function
 
 
-def _launch(cupy: Any, array: Array, name: str, semiring: Semiring, result: int) -> None:
+def _launch(cupy: Any, array: Array, name: str, keys: tuple[int, ...], result: int) -> None:
     dtype, size = array.dtype, array.itemsize
     layout = MemoryOrder.of(array.data.ptr, array.shape, array.strides, size)
     if layout is None:
@@ -202,7 +225,7 @@ def _launch(cupy: Any, array: Array, name: str, semiring: Semiring, result: int)
     launch = _prepare_launch(
         f"scan_{kernel}_{8 * size}", max(1, min(_BLOCKS, -(-threads // _THREADS))), len(where), device
     )
-    launch(*where, _rule(semiring, dtype, device).data.ptr, result)
+    launch(*where, _rule(keys, device).data.ptr, result)
 
 
 @lru_cache(maxsize=1024)

@@ -7,10 +7,11 @@
 
 // Validate compressed rows of ``width`` columns. result[0]: 1 if a start is less than its predecessor or beyond the
 // ``size`` indices, 2 if an index lies outside. result[1]: how many more indices do not exceed their predecessor than
-// rows begin with such an index: 0 if the indices of each row ascend. result[2]: the number of entries.
+// rows begin with such an index: 0 if the indices of each row ascend. result[2]: the number of entries. ``wide`` (m + 1,)
+// receives the starts, unless it is null.
 extern "C" __global__ void __launch_bounds__(256)
 scan_indices(long long m, long long size, long long width, const start_t *starts, const index_t *indices,
-             unsigned long long *result) {
+             unsigned long long *result, long long *wide) {
     __shared__ int flags, descents;
     if (threadIdx.x == 0) flags = descents = 0;
     __syncthreads();
@@ -20,6 +21,7 @@ scan_indices(long long m, long long size, long long width, const start_t *starts
     int flag = 0, descent = 0;
     for (long long row = thread; row <= m; row += threads) {
         const long long start = starts[row];
+        if (wide) wide[row] = start;
         if (start < 0 || start > size || (row ? start < starts[row ? row - 1 : 0] : start != 0)) flag |= 1;
         else if (row < m && start > 0 && start < count && starts[row + 1] > start && indices[start - 1] >= indices[start]) --descent;
     }
@@ -35,6 +37,29 @@ scan_indices(long long m, long long size, long long width, const start_t *starts
     if (flags) atomicOr((unsigned *)result, (unsigned)flags);
     if (descents) atomicAdd(result + 1, (unsigned long long)(long long)descents);
     if (blockIdx.x == 0) result[2] = count;
+}
+
+// Survey the places of entries. result: 1 if an index is negative, 2 if one lies outside (m, n), 4 if a place is less than
+// its predecessor by row and column, 8 if they are equal, added.
+extern "C" __global__ void __launch_bounds__(256)
+survey_places(long long count, long long m, long long n, const index_t *rows, const index_t *columns, unsigned *result) {
+    __shared__ int flags;
+    if (threadIdx.x == 0) flags = 0;
+    __syncthreads();
+    const long long thread = (long long)blockIdx.x * blockDim.x + threadIdx.x, threads = (long long)gridDim.x * blockDim.x;
+    int flag = 0;
+    for (long long p = thread; p < count; p += threads) {
+        const index_t row = rows[p], column = columns[p];
+        if (row < 0 || column < 0) flag |= 1;
+        if (row >= m || column >= n) flag |= 2;
+        if (p == 0) continue;
+        const index_t before = rows[p - 1];
+        if (before > row || (before == row && columns[p - 1] > column)) flag |= 4;
+        if (before == row && columns[p - 1] == column) flag |= 8;
+    }
+    if (flag) atomicOr(&flags, flag);
+    __syncthreads();
+    if (threadIdx.x == 0 && flags) atomicOr(result, (unsigned)flags);
 }
 
 #define CLASSES 7

@@ -18,18 +18,32 @@ _TEAM = 8  # threads that read a row; LANES of the kernels
 CLASSES = 7  # of rows by their number of pairs: up to 32, 64, …, 1,024, and more
 
 
-def scan_indices(starts: Any, indices: Any, width: int, result: Any) -> None:
+def scan_indices(starts: Any, indices: Any, width: int, result: Any, wide: Any = None) -> None:
     """Enqueue the validation of compressed rows, starts (m + 1,) and indices, whose ``result`` is (3,) uint64.
 
     It becomes: 0 if all indices are valid; 0 if those of each row ascend strictly; the number of entries. ``result`` is
-    0 before.
+    0 before. ``wide`` (m + 1,) int64, if it is given, receives the starts.
     """
     m = starts.size - 1
     blocks = max(1, min(_MAX_BLOCKS, -(-max(m, indices.size) // (4 * _THREADS))))
     sizes = np.int64(m), np.int64(indices.size), np.int64(width)
     _kernel("scan_indices", starts.dtype.name, indices.dtype.name, current_device())(
-        (blocks,), (_THREADS,), (*sizes, starts, indices, result)
+        (blocks,), (_THREADS,), (*sizes, starts, indices, result, np.uint64(0) if wide is None else wide)
     )
+
+
+def survey_places(rows: Any, columns: Any, shape: tuple[int, int]) -> tuple[bool, bool, bool, bool]:
+    """Return whether an index is negative, one is outside the shape, a place descends, and neighbours are equal.
+
+    ``rows`` and ``columns`` (nnz,) are int32 or int64, the same. The call waits for the device.
+    """
+    result, count = cupy.zeros(1, np.uint32), rows.size
+    if count:
+        blocks = min(_MAX_BLOCKS, -(-count // (4 * _THREADS)))
+        arguments = np.int64(count), np.int64(shape[0]), np.int64(shape[1]), rows, columns, result
+        _kernel("survey_places", "int64", rows.dtype.name, current_device())((blocks,), (_THREADS,), arguments)
+    flags = int(result[0])
+    return bool(flags & 1), bool(flags & 2), bool(flags & 4), bool(flags & 8)
 
 
 def row_numbers(starts: Any, size: int, dtype: Any = np.int64) -> Any:

@@ -1,6 +1,13 @@
 // Products of a sparse and a dense operand. VECTOR: the adjacent columns of a thread, which it loads together. LONG: the
 // entries of the longest row that one team computes.
+//
+// Of a stack of dense matrices, blockIdx.z is the number of the matrix, and ``stride`` are the elements of one.
+//
+// ``scan`` is null for validated indices. Otherwise it holds the words that scan_indices has written before, and nothing
+// is computed unless both are 0: an invalid index is never an address.
 #include "sparse_sums.cuh"
+
+#define IS_REFUSED(scan) ((scan) && ((scan)[0] | (scan)[1]))
 
 #ifndef VECTOR
 #define VECTOR 1
@@ -52,8 +59,13 @@ INLINE void write_sums(const Sum *sums, element *C, witness_t *W, long long plac
 // share a long row.
 extern "C" __global__ void __launch_bounds__(THREADS)
 multiply_rows(long long m, long long n, const long long *starts, const inner_t *columns, const element *values,
-              const element *B, element *C, witness_t *W, int of_entries) {
+              const element *B, element *C, witness_t *W, int of_entries, long long stride, const unsigned long long *scan) {
     __shared__ Sum partial[THREADS * VECTOR];
+    if (IS_REFUSED(scan)) return;
+    B += blockIdx.z * stride, C += blockIdx.z * (m * n);
+#ifdef WITNESS
+    W += blockIdx.z * (m * n);
+#endif
     const int teams = blockDim.x / LANES, team = threadIdx.x / LANES, lane = threadIdx.x % LANES;
     const long long first_row = (long long)blockIdx.x * teams, row = first_row + team;
     const long long start = row < m ? starts[row] : 0, end = row < m ? starts[row + 1] : 0;
@@ -114,8 +126,13 @@ INLINE Sum add_entries(const inner_t *columns, const element *values, const elem
 // y (m,) ← A ⊗ x. A team adds the terms of a row; the lanes of a block share a long row.
 extern "C" __global__ void __launch_bounds__(THREADS)
 multiply_vector(long long m, const long long *starts, const inner_t *columns, const element *values, const element *x,
-                element *y, witness_t *W, int of_entries) {
+                element *y, witness_t *W, int of_entries, long long stride, const unsigned long long *scan) {
     __shared__ Sum partial[8];
+    if (IS_REFUSED(scan)) return;
+    x += blockIdx.z * stride, y += blockIdx.z * m;
+#ifdef WITNESS
+    W += blockIdx.z * m;
+#endif
     const int teams = blockDim.x / LANES, lane = threadIdx.x % LANES;
     const long long first_row = (long long)blockIdx.x * teams, row = first_row + threadIdx.x / LANES;
     const long long start = row < m ? starts[row] : 0, end = row < m ? starts[row + 1] : 0;

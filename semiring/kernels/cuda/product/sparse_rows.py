@@ -1,7 +1,8 @@
 """Implement `semiring.kernels.contract.SparseKernels` on a GPU: CUDA C++ that is compiled for each semiring and dtype.
 
 The kernels are in ``sparse_dense.cu``, ``sparse_sample.cu``, ``sparse_sort.cu`` and ``sparse_pairs.cu``. The
-operands are validated (`semiring.linalg.device_rows`), so that indices are addresses.
+operands are validated (`semiring.linalg.device_rows`), so that indices are addresses. The exception is
+`multiply_unvalidated`, whose kernel reads on the device whether they are.
 
 * Sparse ⊗ dense: a team of threads computes a row of the result, with vector loads of the rows of B. Dense ⊗ sparse is
   the product of the transposes.
@@ -27,11 +28,13 @@ import numpy as np
 from semiring.kernels.contract import CompressedRows, KernelPlan
 from semiring.kernels.cuda.closing.kernel_text import ELEMENTS, product_arithmetic_of
 from semiring.kernels.cuda.closing.modules import compile_kernel
+from semiring.kernels.cuda.entries.entry_scan import finds_fault, scan_bounds
 from semiring.kernels.cuda.product.index_arrays import (
     CLASSES,
     are_included,
     measure_rows,
     row_numbers,
+    scan_indices,
     starts_of_rows,
 )
 
@@ -71,25 +74,65 @@ def multiply_mixed(
         witness[...] = places.T
 
 
+def multiply_unvalidated(plan: KernelPlan, C: Any, A: CompressedRows, B: Any, bounds: Any) -> bool:
+    """Compute `SparseKernels.multiply_unvalidated` of the contract, and wait for the device once.
+
+    The product is enqueued behind the scan of the indices, and the scan of the entries behind the product. So the GPU
+    computes while the host enqueues.
+    """
+    words = cupy.zeros(9, np.uint64)  # three for the indices, and three for each array of entries
+    wide = A.starts if A.starts.dtype == np.int64 else cupy.empty(A.starts.size, np.int64)
+    scan_indices(A.starts, A.columns, A.width, words, None if wide is A.starts else wide)
+    _multiply_rows(plan, C, A._replace(starts=wide), B, None, False, (), words)
+    if bounds is not None:
+        scan_bounds(A.values, bounds, words.data.ptr + 24)
+        scan_bounds(B, bounds, words.data.ptr + 48)
+    flags, descents, count, of_values, _, _, of_operand, *_ = words.get().tolist()
+    if finds_fault(of_values) and count < A.values.size:  # entries behind the last row are none
+        again = cupy.zeros(3, np.uint64)
+        if count:
+            scan_bounds(A.values[:count], bounds, again.data.ptr)
+        of_values = int(again[0])
+    return not (flags or descents or finds_fault(of_values) or finds_fault(of_operand))
+
+
 def _multiply_rows(
-    plan: KernelPlan, C: Any, A: CompressedRows, B: Any, witness: Any, of_entries: bool, macros: tuple[str, ...]
+    plan: KernelPlan,
+    C: Any,
+    A: CompressedRows,
+    B: Any,
+    witness: Any,
+    of_entries: bool,
+    macros: tuple[str, ...],
+    scan: Any = None,
 ) -> None:
-    """Compute C ← A ⊗ B for a dense B (k, n), or with ``SWAPPED`` among the macros the sums of B ⊗ A."""
-    m, n = C.shape
-    given = A.starts, A.columns, A.values, B, C, witness, np.int32(of_entries)
+    """Compute C ← A ⊗ B for a dense B (k, n), or with ``SWAPPED`` among the macros the sums of B ⊗ A.
+
+    B (b, k, n), C and witness (b, m, n) may be stacks. ``scan`` holds the words of `scan_indices` for indices that the
+    host has not validated.
+    """
+    if C.ndim == 3 and len(C) > _MAX_GRID:
+        for part in (slice(first, first + _MAX_GRID) for first in range(0, len(C), _MAX_GRID)):
+            places = None if witness is None else witness[part]
+            _multiply_rows(plan, C[part], A, B[part], places, of_entries, macros, scan)
+        return
+    m, n = C.shape[-2:]
+    stack, stride = C.size // (m * n), np.int64(B.shape[-2] * n)
+    given = A.starts, A.columns, A.values, B, C, witness, np.int32(of_entries), stride, scan
     macros = *macros, f"LONG {_LONG}"
     if n == 1:
         team = _team_size(A.columns.size / m)
-        _launch(plan, "sparse_dense.cu", "multiply_vector", m, team, (np.int64(m), *given), A, C, witness, macros)
+        vectors = np.int64(m), *given
+        _launch(plan, "sparse_dense.cu", "multiply_vector", m, team, vectors, A, C, witness, macros, (1, stack))
         return
     width = min(_PACK_BYTES // C.itemsize, _PACK_WIDTH if witness is None else _PACK_WIDTH // 2)
-    while n % width or (B.data.ptr | C.data.ptr) % (width * C.itemsize):
+    while width > 1 and (n % width or (B.data.ptr | C.data.ptr) % (width * C.itemsize)):
         width //= 2
     team = min(32, _power_of_two(-(-n // width)))
     strips = min(_MAX_GRID, -(-n // (team * width)))
     arguments = np.int64(m), np.int64(n), *given
     macros = *macros, f"VECTOR {width}"
-    _launch(plan, "sparse_dense.cu", "multiply_rows", m, team, arguments, A, C, witness, macros, strips)
+    _launch(plan, "sparse_dense.cu", "multiply_rows", m, team, arguments, A, C, witness, macros, (strips, stack))
 
 
 def multiply_masked(
@@ -289,7 +332,7 @@ def _launch(
     outer: Any,
     witness: Any,
     macros: tuple[str, ...] = (),
-    strips: int = 1,
+    grid: tuple[int, int] = (1, 1),
     *,
     threads: int = 0,
     shared_bytes: int = 0,
@@ -297,7 +340,7 @@ def _launch(
     """Launch a kernel with a team of threads for each row. None is a null array.
 
     The columns of ``inner`` and ``outer`` have the types ``inner_t`` and ``column_t`` of the kernels. A block has
-    ``threads``, 0 for the default.
+    ``threads``, 0 for the default. ``grid`` has the blocks of the second and the third axis.
     """
     columns = outer.columns if isinstance(outer, CompressedRows) else inner.columns
     defines = [f"inner_t {_c_type(inner.columns)}", f"column_t {_c_type(columns)}", f"LANES {team}", *macros]
@@ -307,5 +350,5 @@ def _launch(
         file, name, product_arithmetic_of(plan), tuple(defines), shared_bytes, purpose="sparse product"
     )
     threads = threads or _THREADS
-    grid = -(-rows * team // threads), strips
-    kernel(grid, (threads,), [np.uint64(0) if x is None else x for x in arguments], shared_mem=shared_bytes)
+    blocks = -(-rows * team // threads), *grid
+    kernel(blocks, (threads,), [np.uint64(0) if x is None else x for x in arguments], shared_mem=shared_bytes)
