@@ -20,7 +20,7 @@ from semiring.arrays.folds import add_duplicates
 from semiring.autodiff.scaled_products import MAX_SCALE_EXPONENT
 from semiring.errors import ShapeError
 from semiring.linalg.sparse_products import multiply_rows
-from semiring.namespaces import Array, array_namespace
+from semiring.namespaces import Array, array_namespace, is_device_array
 
 __all__ = ["entry_product", "entry_product_with_places", "entry_scaled_product"]
 
@@ -90,8 +90,13 @@ def entry_scaled_product(
 
     It is a product in plus_times of mantissas that are scaled by the largest exponent of each row and column, as
     `semiring.autodiff.scaled_products`. Where exponents spread further than the range of float64, products in log_plus
-    of the positive and of the negative parts give the values.
+    of the positive and of the negative parts give the values. On a GPU one kernel adds the terms of a sparse and a
+    dense operand, and those of dense operands at places, each with its own exponent, which is in the dtype of X.
     """
+    if is_device_array(X):
+        found = _add_terms_on_device((X, alpha, Y, beta, gamma), (A_places, B_places, C_places), (rows, inner, columns))
+        if found is not None:
+            return found
     xp, places, shapes = array_namespace(X), (A_places, B_places, C_places), ((rows, inner), (inner, columns))
     forms = _Forms((X, Y), places, (rows, inner, columns), True)
     left, right = ([xp.asarray(x, dtype=np.float64) for x in pair] for pair in ((X, alpha), (Y, beta)))
@@ -108,6 +113,42 @@ def entry_scaled_product(
     if is_far.any():
         result = xp.where(is_far, _multiply_logarithms(xp, forms, left, right, gamma), result)
     return result.astype(X.dtype)
+
+
+def _add_terms_on_device(
+    arrays: tuple[Array, ...], places: tuple[Array | None, ...], sizes: tuple[int, int, int]
+) -> Any | None:
+    """Return `entry_scaled_product` for one list of places, that of A, of B or of the result, or None."""
+    from semiring.kernels.cuda.product.scaled_entries import add_scaled_entries, add_scaled_rows
+
+    (X, alpha, Y, beta, gamma), (m, k, n), xp = arrays, sizes, array_namespace(arrays[0])
+    given = [place for place in places if place is not None]
+    dtypes = {x.dtype for x in arrays}
+    if len(given) != 1 or prod(given[0].shape[:-2]) != 1 or len(dtypes) > 1 or X.dtype not in (np.float32, np.float64):
+        return None
+    place = given[0].reshape(2, -1)
+    place = place if place.dtype in (np.int32, np.int64) else place.astype(np.int64)
+    if places[1] is not None:  # the transpose of the result is Bᵀ ⊗ Aᵀ
+        swapped = tuple(x if x.ndim == 1 else x.swapaxes(-1, -2) for x in (X, alpha, gamma))
+        turned = Y, beta, swapped[0], swapped[1], swapped[2]
+        found = _add_terms_on_device(turned, (places[1][..., [1, 0], :], None, None), (n, k, m))
+        return None if found is None else found.swapaxes(-1, -2)
+    ranks = (1, 1, 2, 2, 2) if places[2] is None else (2, 2, 2, 2, 1)  # the dimensions beside those of the batch
+    leads = [x.shape[: x.ndim - rank] for x, rank in zip(arrays, ranks, strict=True)]
+    batch = np.broadcast_shapes(*leads)
+    if not prod(batch) or (places[2] is None and prod(leads[0]) * prod(leads[1]) != 1):
+        return None  # no matrix, or a sparse matrix of other values for each one of the stack
+    stacks = []
+    for x, rank, group in zip(arrays, ranks, (leads[:2], leads[:2], leads[2:4], leads[2:4], leads[4:]), strict=True):
+        tail = x.shape[x.ndim - rank :]
+        is_one = prod(prod(lead) for lead in group) == 1
+        stacks.append(x.reshape(1, *tail) if is_one else xp.broadcast_to(x, (*batch, *tail)).reshape(-1, *tail))
+    X, alpha, Y, beta, gamma = stacks
+    if places[2] is None:
+        result = add_scaled_rows(X[0], alpha[0], place, Y, beta, gamma, (m, k))
+    else:
+        result = add_scaled_entries(X, alpha, Y.swapaxes(-1, -2), beta.swapaxes(-1, -2), gamma, place)
+    return result.reshape(*batch, *result.shape[1:])
 
 
 def _largest_exponents(xp: Any, exponents: Array, places: Array | None, shape: tuple[int, int], axis: int) -> Any:
@@ -164,45 +205,59 @@ class _SortedEntries:
     """The entries of one sparse matrix by rows, with ascending columns and each position once."""
 
     def __init__(self, places: Array, shape: tuple[int, int], name: str, is_padded: bool) -> None:
+        if places.dtype not in (np.int32, np.int64):
+            places = places.astype(np.int64)
         xp, (m, n), (i, k) = array_namespace(places), shape, places
-        if i.size and bool((i.min() < 0) | (k.min() < 0)):
-            raise ShapeError(f"an index of {name} is negative: indices are positions from 0 on")
-        self.order = xp.flatnonzero((i < m) & (k < n))
         self.count = i.size
-        if self.order.size < self.count and not is_padded:
+        is_negative, is_outside, descends, repeats = _survey_places(i, k, shape)
+        if is_negative:
+            raise ShapeError(f"an index of {name} is negative: indices are positions from 0 on")
+        if is_outside and not is_padded:
             raise ShapeError(f"an index of {name} is outside its shape {shape}: rows are below {m}, columns below {n}")
-        i, k = i[self.order], k[self.order]
-        if not ((i[1:] > i[:-1]) | ((i[1:] == i[:-1]) & (k[1:] >= k[:-1]))).all():
-            order = sort_order(i, k, shape) if xp is np else xp.argsort(i.astype(np.int64) * n + k)
-            self.order, i, k = self.order[order], i[order], k[order]
-        is_first = xp.ones(i.size, np.bool_)
-        is_first[1:] = (i[1:] != i[:-1]) | (k[1:] != k[:-1])
+        #: The places in their order, without those beyond the shape, or None if that is all places as they are.
+        self.order: Any = None
+        if is_outside:
+            self.order = xp.flatnonzero((i < m) & (k < n))
+            i, k = i[self.order], k[self.order]
+            _, _, descends, repeats = _survey_places(i, k, shape)
+        if descends:
+            order = _sort_order(i, k, shape)
+            self.order = order if self.order is None else self.order[order]
+            i, k = i[order], k[order]
         #: The position of each sorted entry among the distinct ones, or None if they are all distinct.
-        self.groups = None if is_first.all() else xp.cumsum(is_first) - 1
-        if self.groups is not None:
-            i, k = i[is_first], k[is_first]
+        self.groups: Any = None
+        if descends or repeats:
+            is_first = xp.ones(i.size, np.bool_)
+            is_first[1:] = (i[1:] != i[:-1]) | (k[1:] != k[:-1])
+            if not is_first.all():
+                self.groups = xp.cumsum(is_first) - 1
+                i, k = i[is_first], k[is_first]
         self.rows, self.columns = i, k
-        starts = xp.zeros(m + 1, np.int64)
-        starts[1:] = xp.cumsum(xp.bincount(i, minlength=m))
-        k = xp.ascontiguousarray(k.astype(np.int32 if n < 2**31 else np.int64))
-        self.pattern = Rows(starts, k, None, shape)
+        k = xp.ascontiguousarray(k.astype(np.int32 if n < 2**31 else np.int64, copy=False))
+        self.pattern = Rows(_starts_of_rows(i, m), k, None, shape)
 
     def distinct(self, values: Array, semiring: Semiring) -> Array:
         """Return the values of the distinct positions, where ⊕ has added."""
-        kept: Any = values[self.order]
-        return kept if self.groups is None else add_duplicates(self.groups, kept, semiring)[1]
+        kept: Any = values if self.order is None else values[self.order]
+        if self.groups is None:
+            return kept
+        return add_duplicates(self.groups, kept if kept is not values else kept.copy(), semiring)[1]
 
     def attaining(self, values: Array, sums: Array) -> Any:
-        """Return for each distinct position the first of its entries whose value is the sum."""
+        """Return for each distinct position the first of its entries whose value is the sum.
+
+        The result is None if each position is that of its entry.
+        """
         if self.groups is None:
             return self.order
         xp = array_namespace(values)
-        attained = xp.flatnonzero(values[self.order] == sums[self.groups])
+        order = xp.arange(self.count) if self.order is None else self.order
+        attained = xp.flatnonzero(values[order] == sums[self.groups])
         groups = self.groups[attained]
         is_first = xp.ones(groups.size, np.bool_)
         is_first[1:] = groups[1:] != groups[:-1]
         result = xp.full(sums.size, -1, np.int64)
-        result[groups[is_first]] = self.order[attained[is_first]]
+        result[groups[is_first]] = order[attained[is_first]]
         return result
 
     def find(self, rows: Array, columns: Array) -> Array:
@@ -214,10 +269,49 @@ class _SortedEntries:
 
     def spread(self, values: Array, missing: Any) -> Any:
         """Return the values of distinct positions for every listed place, ``missing`` for places beyond the shape."""
-        xp = array_namespace(values)
-        result = xp.full(self.count, missing, values.dtype)
-        result[self.order] = values if self.groups is None else values[self.groups]
+        spread: Any = values if self.groups is None else values[self.groups]
+        if self.order is None:
+            return spread
+        result = array_namespace(values).full(self.count, missing, values.dtype)
+        result[self.order] = spread
         return result
+
+
+def _survey_places(i: Array, k: Array, shape: tuple[int, int]) -> tuple[bool, bool, bool, bool]:
+    """Return whether an index is negative, one is outside the shape, a place descends, and neighbours are equal."""
+    if is_device_array(i):
+        from semiring.kernels.cuda.product.index_arrays import survey_places
+
+        xp = array_namespace(i)
+        return survey_places(xp.ascontiguousarray(i), xp.ascontiguousarray(k), shape)
+    if not i.size:
+        return False, False, False, False
+    is_equal = i[1:] == i[:-1]
+    descends = (i[1:] < i[:-1]) | (is_equal & (k[1:] < k[:-1]))
+    repeats = is_equal & (k[1:] == k[:-1])
+    is_outside = i.max() >= shape[0] or k.max() >= shape[1]
+    return bool(i.min() < 0 or k.min() < 0), bool(is_outside), bool(descends.any()), bool(repeats.any())
+
+
+def _sort_order(i: Array, k: Array, shape: tuple[int, int]) -> Any:
+    """Return the stable order that sorts places by row and then by column."""
+    if not is_device_array(i):
+        return sort_order(i, k, shape)  # type: ignore[arg-type]  # arrays of NumPy
+    from semiring.kernels.cuda.product import index_arrays
+
+    return index_arrays.sort_order(i, k, shape)
+
+
+def _starts_of_rows(i: Array, m: int) -> Any:
+    """Return the starts (m + 1,) int64 of rows, from the ascending row of each entry."""
+    xp: Any = array_namespace(i)
+    if xp is not np:
+        from semiring.kernels.cuda.product import index_arrays
+
+        return index_arrays.starts_of_rows(i, m)
+    starts = np.zeros(m + 1, np.int64)
+    starts[1:] = np.cumsum(np.bincount(np.asarray(i), minlength=m))
+    return starts
 
 
 class _Forms:
@@ -315,16 +409,20 @@ class _Forms:
     ) -> list[Array]:
         """Return the entries of both operands that attain each value, from the witness of the product."""
         xp, mask = array_namespace(W), entries[2]
-        is_of_entries = entries[0] is not None and entries[1] is None and mask is None  # as `multiply_rows` says
+        if entries[0] is not None and entries[1] is None and mask is None:  # W are entries of A: see `multiply_rows`
+            table: Any = entries[0].attaining(operands[0], parts[0].values)
+            if table is not None and table.size:
+                W = xp.where(W >= 0, table[xp.maximum(W, 0)], -1)
+            return [W.astype(np.int32, copy=False), xp.empty(0, np.int32)]
         reached = xp.nonzero(W >= 0)
         k = W[reached]
         i, j = (reached[-2], reached[-1]) if mask is None else (mask.rows[reached], mask.columns[reached])
         results = [W.astype(np.int32, copy=False), xp.empty(0, np.int32)]
         for side, (own, ends) in enumerate(zip(entries[:2], ((i, k), (k, j)), strict=True)):
             if own is not None:
-                found = k if is_of_entries else own.find(*ends)
+                found, table = own.find(*ends), own.attaining(operands[side], parts[side].values)
                 results[side] = xp.full(W.shape, -1, np.int32)
-                results[side][reached] = own.attaining(operands[side], parts[side].values)[found]
+                results[side][reached] = found if table is None else table[found]
         return results
 
 

@@ -346,8 +346,9 @@ def _entries_gradient(
         if needs[1]:
             dB = library.call("entry_product", _turn(A, places[0]), g[0], *for_B, semiring, False, True)
     else:
-        minus, one = _negate_exponents(library, C), library.xp.ones_like
-        scaled = g[0], minus, one(A), A, one(B), B
+        minus, ones = _negate_exponents(library, C), library.constant(1.0, A)
+        one_A, one_B = (library.xp.broadcast_to(ones, x.shape) for x in (A, B))
+        scaled = g[0], minus, one_A, A, one_B, B
         dA, dB = _scaled_factors(library, scaled, places, (m, k, n), needs[:2])
     return (
         None if dA is None else library.sum_to(dA, A.shape),

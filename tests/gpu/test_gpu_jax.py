@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 
 import numpy as np
 import pytest
@@ -31,14 +32,17 @@ def _jax_on_a_gpu():
         pytest.skip("this JAX has no GPU")
 
 
-def copies_to_the_host(function, folder):
-    """Return the names of the copies from a GPU to the host while a function runs, by the profiler of JAX."""
+def copies_to_the_host(function, folder, *, sizes=False):
+    """Return the names, or the ``sizes``, of the copies from a GPU to the host by a function: by JAX's profiler."""
     function().block_until_ready()
     with jax.profiler.trace(str(folder)):
         function().block_until_ready()
     (path,) = folder.rglob("*.trace.json.gz")
     events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
-    return [event["name"] for event in events if "D2H" in event.get("name", "")]
+    copies = [event for event in events if "D2H" in event.get("name", "")]
+    if sizes:
+        return [int(size) for event in copies for size in re.findall(r"size:(\d+)", str(event.get("args")))]
+    return [event["name"] for event in copies]
 
 
 @pytest.mark.parametrize("name", ["min_plus", "max_min", "log_plus", "plus_times"])
@@ -52,6 +56,32 @@ def test_results_are_those_of_cupy(rng, name, n):
         A = A - 8 if name == "log_plus" else A
         found = jax.jit(differentiable.closure, static_argnums=1)(A, name)
         np.testing.assert_array_equal(found, cupy.asnumpy(sr.closure(cupy.asarray(A), name, check=False)))
+
+
+def test_no_entry_of_a_sparse_matrix_crosses_to_the_host(rng, tmp_path):
+    """The host reads numbers of entries and whether indices are valid, of a few bytes each."""
+    from jax.experimental.sparse import BCOO
+
+    places = np.unique(rng.integers(0, 3000, (20_000, 2)), axis=0).astype(np.int32)
+    A = BCOO((jax.device_put(rng.random(len(places), np.float32)), jax.device_put(places)), shape=(3000, 3000))
+    X = jax.device_put(rng.random((3000, 8), np.float32))
+
+    def loss(data, X, semiring):
+        C = differentiable.matmul(BCOO((data, A.indices), shape=A.shape), X, semiring)
+        return jax.numpy.where(jax.numpy.isfinite(C), C, 0).sum()
+
+    for name in ("min_plus", "log_plus"):
+        slope = jax.jit(jax.grad(loss), static_argnums=2)
+        calls = {
+            "gradient": lambda slope=slope, name=name: slope(A.data, X, name),
+            "mask": lambda name=name: differentiable.matmul(A, A, name, mask=A).data,
+            "product": lambda name=name: sr.matmul(A, X, name),
+            "sparse product": lambda name=name: sr.matmul(A, A, name, mask=A).data,
+        }
+        for call, function in calls.items():
+            sizes = copies_to_the_host(function, tmp_path / f"{call} {name}", sizes=True)
+            assert sizes, call
+            assert max(sizes) <= 256, (call, sizes)
 
 
 def test_nothing_crosses_to_the_host(rng, tmp_path):

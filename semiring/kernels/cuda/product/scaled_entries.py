@@ -1,0 +1,117 @@
+"""Add Σ X · Y · exp(alpha + beta + gamma) over the entries of sparse matrices on a GPU, by scaled_entries.cu.
+
+These are the gradients of products of a sparse and a dense matrix in log_plus: each term has its own exponent, so no
+scale can overflow. No call waits for the device, and no two threads add into one entry. An index outside of a matrix
+has no term.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import cupy
+import numpy as np
+
+from semiring.kernels.cuda.closing.kernel_text import ELEMENTS, text_of
+from semiring.kernels.cuda.closing.modules import current_device
+from semiring.kernels.cuda.product.index_arrays import starts_of_rows
+from semiring.logs import CACHED_SECONDS, Compilation
+
+_THREADS = 256
+_MAX_GRID = 65535  # blocks of the second and the third axis of a grid
+_LONG = 1024  # entries of the longest row that one team adds
+
+
+def add_scaled_rows(X: Any, alpha: Any, places: Any, Y: Any, beta: Any, gamma: Any, shape: tuple[int, int]) -> Any:
+    """Return R[b, p, q] = Σᵣ X[p, r] · Y[b, r, q] · exp(alpha[p, r] + beta[b, r, q] + gamma[b, p, q]).
+
+    X and alpha (nnz,) are the entries of a sparse matrix of the ``shape`` (m, k) at places (2, nnz), in any order. Y
+    and beta (b, k, n), and gamma (b, m, n), are dense, and b is 1 where they are the same for the whole stack.
+    """
+    (m, inner), n = shape, gamma.shape[-1]
+    stack = max(len(beta), len(gamma))
+    result = cupy.empty((stack, m, n), alpha.dtype)
+    if not result.size:
+        return result
+    rows, columns = map(cupy.ascontiguousarray, places)
+    order = cupy.argsort(rows)  # stable
+    starts = starts_of_rows(rows[order], m)
+    (X, x_step), (Y, y_step) = map(_read_factor, (X, Y))
+    alpha, beta, gamma = map(cupy.ascontiguousarray, (alpha, beta, gamma))
+    lanes = min(32, 1 << (n - 1).bit_length())
+    blocks = -(-m * lanes // _THREADS), min(_MAX_GRID, -(-n // lanes))
+    kernel = _kernel("add_scaled_rows", alpha.dtype.name, columns.dtype.name, lanes, current_device())
+    for part in _parts(stack):
+        own_Y, own_beta, own_gamma = Y if not y_step else _take(Y, part), _take(beta, part), _take(gamma, part)
+        own = result[part]
+        arrays = starts, order, columns, X, alpha, own_Y, own_beta, own_gamma, own
+        numbers = (*map(_stride, (beta, gamma)), np.int32(x_step), np.int32(y_step))
+        kernel((*blocks, len(own)), (_THREADS,), (*map(np.int64, (m, inner, n)), *arrays, *numbers))
+    return result
+
+
+def add_scaled_entries(X: Any, alpha: Any, Y: Any, beta: Any, gamma: Any, places: Any) -> Any:
+    """Return R[b, e] = Σᵣ X[b, p, r] · Y[b, q, r] · exp(alpha[b, p, r] + beta[b, q, r] + gamma[b, e]).
+
+    (p, q) are the places (2, nnz) of the entries e. X and alpha (b, m, k), Y and beta (b, n, k) are dense, and gamma is
+    (b, nnz). b is 1 where they are the same for the whole stack.
+    """
+    (m, inner), n, count = alpha.shape[1:], beta.shape[1], gamma.shape[-1]
+    stack = max(map(len, (alpha, beta, gamma)))
+    result = cupy.empty((stack, count), alpha.dtype)
+    if not result.size:
+        return result
+    rows, columns = map(cupy.ascontiguousarray, places)
+    (X, x_step), (Y, y_step) = map(_read_factor, (X, Y))
+    alpha, beta, gamma = map(cupy.ascontiguousarray, (alpha, beta, gamma))
+    lanes = min(32, 1 << (max(1, inner) - 1).bit_length())
+    kernel = _kernel("add_scaled_entries", alpha.dtype.name, columns.dtype.name, lanes, current_device())
+    for part in _parts(stack):
+        own_X, own_Y = (x if not step else _take(x, part) for x, step in ((X, x_step), (Y, y_step)))
+        own = result[part]
+        arrays = rows, columns, own_X, _take(alpha, part), own_Y, _take(beta, part), _take(gamma, part), own
+        numbers = (*map(_stride, (alpha, beta, gamma)), np.int32(x_step), np.int32(y_step))
+        given = (*map(np.int64, (count, m, inner, n)), *arrays, *numbers)
+        kernel((-(-count * lanes // _THREADS), 1, len(own)), (_THREADS,), given)
+    return result
+
+
+def _read_factor(x: Any) -> tuple[Any, int]:
+    """Return an array and 1, or of an array that repeats one number this number and 0, the step to the next one."""
+    if x.size and not any(stride for stride, size in zip(x.strides, x.shape, strict=True) if size > 1):
+        return x.reshape(-1)[:1] if x.size == 1 else x[(0,) * x.ndim].reshape(1), 0
+    return cupy.ascontiguousarray(x), 1
+
+
+def _parts(stack: int) -> list[slice]:
+    return [slice(first, first + _MAX_GRID) for first in range(0, stack, _MAX_GRID)]
+
+
+def _take(x: Any, part: slice) -> Any:
+    """Return a part of a stack, or the only matrix that stands for all."""
+    return x if len(x) == 1 else x[part]
+
+
+def _stride(x: Any) -> Any:
+    """Return the elements from one matrix of a stack to the next one, 0 for an only matrix."""
+    return np.int64(0 if len(x) == 1 else x[0].size)
+
+
+@lru_cache(maxsize=64)
+def _kernel(name: str, number: str, index: str, lanes: int, device: int) -> Any:
+    under_way = Compilation("gradients of sparse products", "this GPU")
+    function = _module(number, index, lanes).get_function(name)
+    under_way.finish(CACHED_SECONDS)
+    return function
+
+
+@lru_cache(maxsize=32)
+def _module(number: str, index: str, lanes: int) -> Any:
+    return cupy.RawModule(code=source(number, index, lanes), options=("-std=c++17",), backend="nvrtc")
+
+
+def source(number: str, index: str, lanes: int) -> str:
+    """Return the text of the kernels for entries and indices of these dtypes, and a team of ``lanes`` threads."""
+    types = f"typedef {ELEMENTS[number]} number;\ntypedef {ELEMENTS[index]} index_t;\n"
+    return f"{types}#define LANES {lanes}\n#define LONG {_LONG}\n{text_of('scaled_entries.cu')}"
