@@ -213,6 +213,8 @@ FUNCTIONS = {
     "gemm of a dense operand": lambda A, B, x, X: sr.blas.gemm(A, X, X, beta=1.0),
     "gemv": lambda A, B, x, X: sr.blas.gemv(A, x, x, alpha=1.0, beta=1.0),
     "chain": lambda A, B, x, X: sr.multi_dot([A, B, A]),
+    "stack": lambda A, B, x, X: sr.matmul(A, X.reshape(6, 2, 2).swapaxes(0, 1)),
+    "stack of vectors": lambda A, B, x, X: sr.matmul(A, X.T.reshape(4, 6, 1), return_witness=True)[1],
     "rows": lambda A, B, x, X: sr.reduce(A, axis=1),
     "columns": lambda A, B, x, X: sr.reduce(A, axis=0, keepdims=True),
 }
