@@ -239,9 +239,10 @@ class _SortedEntries:
     def distinct(self, values: Array, semiring: Semiring) -> Array:
         """Return the values of the distinct positions, where ⊕ has added."""
         kept: Any = values if self.order is None else values[self.order]
-        if self.groups is None:
-            return kept
-        return add_duplicates(self.groups, kept if kept is not values else kept.copy(), semiring)[1]
+        if self.groups is not None:  # the copy is overwritten
+            kept = add_duplicates(self.groups, kept.copy() if self.order is None else kept, semiring)[1]
+        result: Array = kept
+        return result
 
     def attaining(self, values: Array, sums: Array) -> Any:
         """Return for each distinct position the first of its entries whose value is the sum.

@@ -526,7 +526,7 @@ class _Product:
         batch = shape[: len(shape) - (A.ndim > 1) - (B.ndim > 1)]
         C = self.xp.empty((*batch, rows, columns), self.plan.dtype)
         witness = self._make_witness(A.columns.size if of_entries else A.shape[-1], C.shape)
-        if batch and prod(batch) and self.is_on_device and isinstance(left, CompressedRows):
+        if batch and 0 not in batch and self.is_on_device and isinstance(left, CompressedRows):
             stacks = [x if x is None else x.reshape(-1, rows, columns) for x in (C, witness)]
             matrices = self.xp.ascontiguousarray(right).reshape(-1, *right.shape[-2:])
             self.kernels.multiply_mixed(self.plan, stacks[0], left, matrices, stacks[1], of_entries)
