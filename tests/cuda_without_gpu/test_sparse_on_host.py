@@ -27,11 +27,12 @@ from sparse_cases import (
 
 import semiring as sr
 from semiring.errors import DeviceError, DomainError, ShapeError
-from semiring.kernels.contract import Capabilities
+from semiring.kernels.contract import Capabilities, CompressedRows
 from semiring.kernels.cuda.closing.kernel_text import product_arithmetic_of, source
 from semiring.kernels.engine import make_plan
 
 pytestmark = pytest.mark.full
+INF = np.inf
 MODULES = [f"semiring.kernels.cuda.product.{name}" for name in ("index_arrays", "sparse_rows")]
 
 
@@ -115,6 +116,33 @@ def load_kernels(monkeypatch, compiled, unwrap):
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 def test_the_contract(name, dtype, index, kernels, rng):
     check_contract(kernels, make_plan(sr.CATALOGUE[name], dtype), rng, to_device, lambda x: x.get(), index=index)
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("n", "is_stack"), [(1, False), (8, False), (8, True), (6, True), (1, True)])
+def test_sums_of_exponentials(dtype, n, is_stack, kernels, rng):
+    """Rows hold ∞, -∞, equal terms, and a term far below the greatest one."""
+    lengths = np.array([0, 1, 2, 2, 2, 2, 3, 7, 8, 90])
+    starts, k = np.concatenate([[0], np.cumsum(lengths)]), 100
+    columns = np.concatenate([np.sort(rng.permutation(k)[:length]) for length in lengths]).astype(np.int32)
+    values = rng.normal(scale=20, size=columns.size).astype(dtype)
+    values[:12] = [-INF, 0, -12, 3, 3, -INF, 5, INF, INF, -INF, 2, -INF]
+    B = rng.normal(size=(3 if is_stack else 1, k, n)).astype(dtype)
+    B[:, columns[:3]] = 0
+    B[:, columns[3:5]] = 1
+    A = CompressedRows(*map(to_device, (starts, columns, values)), k)
+    C = to_device(np.empty((len(B), lengths.size, n), dtype))
+    given = (C, A, to_device(B)) if is_stack else (C[0], A, to_device(B[0]))
+    kernels.multiply_mixed(make_plan(sr.log_plus, dtype), *given, None)
+    with np.errstate(divide="ignore"):
+        expected = [
+            np.logaddexp.reduce(values[a:b, None] + B[:, columns[a:b]].astype(np.float64), axis=1, initial=-INF)
+            for a, b in pairwise(starts)
+        ]
+    found, eps = np.asarray(C.view(np.ndarray)), np.finfo(dtype).eps
+    np.testing.assert_allclose(found, np.stack(expected, 1), rtol=4 * eps, atol=40 * eps)
+    np.testing.assert_allclose(found[:, 2], np.log1p(np.exp(-12.0)), rtol=8 * eps)  # which is near 0
 
 
 @needs_compiler
@@ -237,8 +265,9 @@ def test_nothing_is_spilled_in_a_loop(name, dtype, witness):
     if witness and not plan.semiring.selective:
         pytest.skip("no witnesses")
     arithmetic = product_arithmetic_of(plan)
+    dense = "LANES 16", "LONG 1024", f"VECTOR {min(4, 16 // plan.dtype.itemsize)}"
     files = {
-        "sparse_dense.cu": [("LANES 16", "LONG 1024", f"VECTOR {min(4, 16 // plan.dtype.itemsize)}")],
+        "sparse_dense.cu": [dense, (*dense, "LOG_SUMS")] if name == "log_plus" else [dense],
         "sparse_sample.cu": [("LANES 8",), ("LANES 8", "DENSE")],
         "sparse_pairs.cu": [("LANES 1",)],
         "sparse_sort.cu": [

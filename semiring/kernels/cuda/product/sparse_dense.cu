@@ -4,7 +4,7 @@
 // Of a stack of dense matrices, blockIdx.z is the number of the matrix, and ``stride`` are the elements of one.
 //
 // ``scan`` is null for validated indices. Otherwise it holds the words that scan_indices has written before, and nothing
-// is computed unless both are 0: an invalid index is never an address.
+// is computed unless both are 0: an invalid index is never an address. LOG_SUMS: ⊕ is log(exp + exp) of real numbers.
 #include "sparse_sums.cuh"
 
 #define IS_REFUSED(scan) ((scan) && ((scan)[0] | (scan)[1]))
@@ -47,7 +47,7 @@ INLINE void add_rows(Sum *sums, const inner_t *columns, const element *values, l
 INLINE void write_sums(const Sum *sums, element *C, witness_t *W, long long place) {
     Pack c;
 #pragma unroll
-    for (int v = 0; v < VECTOR; ++v) c.x[v] = sums[v].value;
+    for (int v = 0; v < VECTOR; ++v) c.x[v] = value_of(sums[v]);
     *(Pack *)(C + place) = c;
 #ifdef WITNESS
 #pragma unroll

@@ -25,6 +25,7 @@ from typing import Any
 import cupy
 import numpy as np
 
+from semiring.algebra.catalogue import adds_exponentials
 from semiring.kernels.contract import CompressedRows, KernelPlan
 from semiring.kernels.cuda.closing.kernel_text import ELEMENTS, product_arithmetic_of
 from semiring.kernels.cuda.closing.modules import compile_kernel
@@ -120,6 +121,8 @@ def _multiply_rows(
     stack, stride = C.size // (m * n), np.int64(B.shape[-2] * n)
     given = A.starts, A.columns, A.values, B, C, witness, np.int32(of_entries), stride, scan
     macros = *macros, f"LONG {_LONG}"
+    if plan.dtype.name in ("float32", "float64") and plan.zero == -np.inf and adds_exponentials(plan.semiring):
+        macros = *macros, "LOG_SUMS"
     if n == 1:
         team = _team_size(A.columns.size / m)
         vectors = np.int64(m), *given

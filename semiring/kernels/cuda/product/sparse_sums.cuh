@@ -36,6 +36,41 @@ typedef WITNESS witness_t;
 typedef int witness_t;
 #endif
 
+#if defined(LOG_SUMS) && !defined(WITNESS)
+// A sum log Σ exp(terms), of real numbers and without a witness: the greatest term, and Σ exp(term - greatest) over the
+// remaining terms. So each term takes one exponential, and each entry one logarithm.
+struct Sum {
+    element greatest, remaining;
+};
+
+INLINE Sum no_term() {
+    Sum sum;
+    sum.greatest = ZERO, sum.remaining = 0;
+    return sum;
+}
+
+INLINE void add_sum(Sum &sum, const Sum &other) {
+    const bool is_greater = other.greatest > sum.greatest;
+    const element distance = is_greater ? sum.greatest - other.greatest : other.greatest - sum.greatest;
+    const element ratio = other.greatest == sum.greatest ? (element)1 : exp_(distance);  // ∞ - ∞ is NaN
+    sum.remaining = is_greater ? (sum.remaining + 1) * ratio + other.remaining : sum.remaining + (other.remaining + 1) * ratio;
+    if (is_greater) sum.greatest = other.greatest;
+}
+
+INLINE void add_term(Sum &sum, element term, long long k) {
+    Sum other;
+    other.greatest = term, other.remaining = 0;
+    add_sum(sum, other);
+}
+
+INLINE element value_of(const Sum &sum) { return sum.greatest + log1p_(sum.remaining); }
+
+INLINE Sum sum_of_lane(const Sum &sum, int lane) {
+    Sum other;
+    other.greatest = of_lane(sum.greatest, lane), other.remaining = of_lane(sum.remaining, lane);
+    return other;
+}
+#else
 // The sum of some terms of an entry, and the witness: the least k whose term is strictly better than all earlier terms.
 struct Sum {
     element value;
@@ -75,6 +110,8 @@ INLINE void add_sum(Sum &sum, const Sum &other) {
 #endif
 }
 
+INLINE element value_of(const Sum &sum) { return sum.value; }
+
 INLINE Sum sum_of_lane(const Sum &sum, int lane) {
     Sum other;
     other.value = of_lane(sum.value, lane);
@@ -83,6 +120,7 @@ INLINE Sum sum_of_lane(const Sum &sum, int lane) {
 #endif
     return other;
 }
+#endif
 
 // Add the sums of all lanes of a team, along a tree. The first lane has the result.
 INLINE void add_lanes(Sum &sum, int lane, int lanes) {
@@ -90,9 +128,9 @@ INLINE void add_lanes(Sum &sum, int lane, int lanes) {
 }
 
 #ifdef WITNESS
-#define WRITE_SUM(values, witnesses, place, sum) (values)[place] = (sum).value, (witnesses)[place] = (sum).k
+#define WRITE_SUM(values, witnesses, place, sum) (values)[place] = value_of(sum), (witnesses)[place] = (sum).k
 #else
-#define WRITE_SUM(values, witnesses, place, sum) (values)[place] = (sum).value
+#define WRITE_SUM(values, witnesses, place, sum) (values)[place] = value_of(sum)
 #endif
 
 #ifdef SWAPPED  // the dense operand is the left one
