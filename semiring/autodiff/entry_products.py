@@ -202,9 +202,9 @@ def _logarithms(xp: Any, mantissas: Array, exponents: Array) -> list[tuple[int, 
 
 
 class _SortedEntries:
-    """The entries of one sparse matrix by rows, with ascending columns and each position once."""
+    """The entries of one sparse matrix by rows, with ascending columns, and unless they may repeat each one once."""
 
-    def __init__(self, places: Array, shape: tuple[int, int], name: str, is_padded: bool) -> None:
+    def __init__(self, places: Array, shape: tuple[int, int], name: str, is_padded: bool, may_repeat: bool) -> None:
         if places.dtype not in (np.int32, np.int64):
             places = places.astype(np.int64)
         xp, (m, n), (i, k) = array_namespace(places), shape, places
@@ -224,9 +224,9 @@ class _SortedEntries:
             order = _sort_order(i, k, shape)
             self.order = order if self.order is None else self.order[order]
             i, k = i[order], k[order]
-        #: The position of each sorted entry among the distinct ones, or None if they are all distinct.
+        #: The position of each sorted entry among the distinct ones, or None if each one counts as distinct.
         self.groups: Any = None
-        if descends or repeats:
+        if (descends or repeats) and not may_repeat:
             is_first = xp.ones(i.size, np.bool_)
             is_first[1:] = (i[1:] != i[:-1]) | (k[1:] != k[:-1])
             if not is_first.all():
@@ -377,7 +377,10 @@ class _Forms:
         key = operand, index
         if key not in self._read:
             name = ("A", "B", "mask")[operand]
-            self._read[key] = _SortedEntries(places[index], self.shapes[operand], name, self.is_padded)
+            # Each entry of A meets the rows of a dense B by itself, because ⊗ distributes over ⊕.
+            may_repeat = operand == 0 and self.places[1] is None and self.places[2] is None
+            form = self.shapes[operand], name, self.is_padded, may_repeat
+            self._read[key] = _SortedEntries(places[index], *form)
         return self._read[key]
 
     def _multiply_one(
