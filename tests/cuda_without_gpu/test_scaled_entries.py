@@ -28,8 +28,8 @@ def kernels(monkeypatch):
     _, module = map(import_module, MODULES)
     compiled = {}
 
-    def kernel(name, number, index, lanes, device):
-        text = module.source(number, index, lanes)
+    def kernel(name, number, index, lanes, width, device):
+        text = module.source(number, index, lanes, width)
         if text not in compiled:
             compiled[text] = HostKernels(text)
 
@@ -59,12 +59,15 @@ def draw(rng, shape):
 @pytest.mark.parametrize("form", ["rows", "columns", "entries"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("batch", [(), (3,), (1,), (5, 1)])
-@pytest.mark.parametrize(("has_constant", "width"), [(False, 37), (True, 37), (False, 5)])
+@pytest.mark.parametrize(
+    ("has_constant", "width"), [(False, 37), (True, 37), (False, 5), (False, 136), (True, 12), (False, 6)]
+)
 def test_sums_are_those_of_the_host(form, dtype, batch, has_constant, width, kernels, monkeypatch, rng):
-    m, k, n, count = 9, 12, width, 60
+    count = 60  # threads lie along the width
+    m, k, n = {"rows": (9, 12, width), "columns": (width, 12, 9), "entries": (9, width, 12)}[form]
     height, width = {"rows": (m, k), "columns": (k, n), "entries": (m, n)}[form]
     places = np.stack([rng.integers(0, height, count), rng.integers(0, width, count)]).astype(rng.choice(["i4", "i8"]))
-    places[0, :20] = 4  # a long row
+    places[int(form == "columns"), :20] = 4  # a long row
     places[:, -2:] = [[height], [width]]  # beyond the shape
     shapes = {
         "rows": ((count,), (count,), (*batch, k, n), (*batch, k, n), (*batch, m, n)),
@@ -95,8 +98,8 @@ def test_sums_are_those_of_the_host(form, dtype, batch, has_constant, width, ker
 @needs_nvrtc
 @pytest.mark.parametrize("number", ["float32", "float64"])
 def test_nothing_is_spilled_in_a_loop(number, kernels):
-    for lanes in (1, 32):
-        _, log = compile_for("sm_90a", kernels.source(number, "int64", lanes), ("-std=c++17",))
+    for lanes, width in ((1, 1), (32, 1), (16, 16 // np.dtype(number).itemsize)):
+        _, log = compile_for("sm_90a", kernels.source(number, "int64", lanes, width), ("-std=c++17",))
         spills = [int(size) for size in re.findall(r"(\d+) bytes spill stores", log)]
         assert len(spills) == 2
         assert max(spills) <= 32  # a register that the compiler saves outside loops

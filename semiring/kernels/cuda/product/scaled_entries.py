@@ -20,6 +20,7 @@ from semiring.logs import CACHED_SECONDS, Compilation
 
 _THREADS = 256
 _MAX_GRID = 65535  # blocks of the second and the third axis of a grid
+_PACK_BYTES = 16  # of the most adjacent columns that a thread loads together
 _LONG = 1024  # entries of the longest row that one team adds
 
 
@@ -34,18 +35,21 @@ def add_scaled_rows(X: Any, alpha: Any, places: Any, Y: Any, beta: Any, gamma: A
     result = cupy.empty((stack, m, n), alpha.dtype)
     if not result.size:
         return result
-    rows, columns = map(cupy.ascontiguousarray, places)
-    order = cupy.argsort(rows)  # stable
-    starts = starts_of_rows(rows[order], m)
+    if not inner:
+        result.fill(0)
+        return result
+    order = cupy.argsort(places[0])  # stable
+    starts, columns = starts_of_rows(places[0][order], m), places[1][order]
     (X, x_step), (Y, y_step) = map(_read_factor, (X, Y))
-    alpha, beta, gamma = map(cupy.ascontiguousarray, (alpha, beta, gamma))
-    lanes = min(32, 1 << (n - 1).bit_length())
-    blocks = -(-m * lanes // _THREADS), min(_MAX_GRID, -(-n // lanes))
-    kernel = _kernel("add_scaled_rows", alpha.dtype.name, columns.dtype.name, lanes, current_device())
+    X, alpha, beta, gamma = X[order] if x_step else X, alpha[order], *map(cupy.ascontiguousarray, (beta, gamma))
+    width = _pack_width(n, beta, gamma, *([Y] if y_step else []))
+    lanes = min(32, 1 << (-(-n // width) - 1).bit_length())
+    blocks = -(-m * lanes // _THREADS), min(_MAX_GRID, -(-n // (lanes * width)))
+    kernel = _kernel("add_scaled_rows", alpha.dtype.name, columns.dtype.name, lanes, width, current_device())
     for part in _parts(stack):
         own_Y, own_beta, own_gamma = Y if not y_step else _take(Y, part), _take(beta, part), _take(gamma, part)
         own = result[part]
-        arrays = starts, order, columns, X, alpha, own_Y, own_beta, own_gamma, own
+        arrays = starts, columns, X, alpha, own_Y, own_beta, own_gamma, own
         numbers = (*map(_stride, (beta, gamma)), np.int32(x_step), np.int32(y_step))
         kernel((*blocks, len(own)), (_THREADS,), (*map(np.int64, (m, inner, n)), *arrays, *numbers))
     return result
@@ -65,8 +69,10 @@ def add_scaled_entries(X: Any, alpha: Any, Y: Any, beta: Any, gamma: Any, places
     rows, columns = map(cupy.ascontiguousarray, places)
     (X, x_step), (Y, y_step) = map(_read_factor, (X, Y))
     alpha, beta, gamma = map(cupy.ascontiguousarray, (alpha, beta, gamma))
-    lanes = min(32, 1 << (max(1, inner) - 1).bit_length())
-    kernel = _kernel("add_scaled_entries", alpha.dtype.name, columns.dtype.name, lanes, current_device())
+    factors = [x for x, step in ((X, x_step), (Y, y_step)) if step]
+    width = _pack_width(inner, alpha, beta, *factors)
+    lanes = min(32, 1 << (max(1, -(-inner // width)) - 1).bit_length())
+    kernel = _kernel("add_scaled_entries", alpha.dtype.name, columns.dtype.name, lanes, width, current_device())
     for part in _parts(stack):
         own_X, own_Y = (x if not step else _take(x, part) for x, step in ((X, x_step), (Y, y_step)))
         own = result[part]
@@ -84,6 +90,15 @@ def _read_factor(x: Any) -> tuple[Any, int]:
     return cupy.ascontiguousarray(x), 1
 
 
+def _pack_width(size: int, *arrays: Any) -> int:
+    """Return how many adjacent columns, of ``size``, a thread loads together from each of the arrays."""
+    itemsize = int(arrays[0].itemsize)
+    width = _PACK_BYTES // itemsize
+    while width > 1 and (size % width or any(x.data.ptr % (width * itemsize) for x in arrays)):
+        width //= 2
+    return width
+
+
 def _parts(stack: int) -> list[slice]:
     return [slice(first, first + _MAX_GRID) for first in range(0, stack, _MAX_GRID)]
 
@@ -99,19 +114,23 @@ def _stride(x: Any) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _kernel(name: str, number: str, index: str, lanes: int, device: int) -> Any:
+def _kernel(name: str, number: str, index: str, lanes: int, width: int, device: int) -> Any:
     under_way = Compilation("gradients of sparse products", "this GPU")
-    function = _module(number, index, lanes).get_function(name)
+    function = _module(number, index, lanes, width).get_function(name)
     under_way.finish(CACHED_SECONDS)
     return function
 
 
 @lru_cache(maxsize=32)
-def _module(number: str, index: str, lanes: int) -> Any:
-    return cupy.RawModule(code=source(number, index, lanes), options=("-std=c++17",), backend="nvrtc")
+def _module(number: str, index: str, lanes: int, width: int) -> Any:
+    return cupy.RawModule(code=source(number, index, lanes, width), options=("-std=c++17",), backend="nvrtc")
 
 
-def source(number: str, index: str, lanes: int) -> str:
-    """Return the text of the kernels for entries and indices of these dtypes, and a team of ``lanes`` threads."""
+def source(number: str, index: str, lanes: int, width: int) -> str:
+    """Return the text of the kernels for entries and indices of these dtypes, and a team of ``lanes`` threads.
+
+    A thread loads ``width`` adjacent columns together.
+    """
     types = f"typedef {ELEMENTS[number]} number;\ntypedef {ELEMENTS[index]} index_t;\n"
-    return f"{types}#define LANES {lanes}\n#define LONG {_LONG}\n{text_of('scaled_entries.cu')}"
+    sizes = f"#define LANES {lanes}\n#define VECTOR {width}\n#define LONG {_LONG}\n"
+    return f"{types}{sizes}{text_of('scaled_entries.cu')}"
