@@ -111,7 +111,8 @@ def read_unvalidated(A: Any, B: Any) -> tuple[CompressedRows, Any] | None:
 
     The result is None if kernels cannot read the arrays as they are. Raises as `read_device_operands`.
     """
-    if not (_is_sparse_on_device(A) and is_device_array(B)) or _layout_of(A) != "csr":
+    is_mixed = _is_sparse_on_device(A) and is_device_array(B) and not is_sparse_tensor(B)
+    if not is_mixed or _layout_of(A) != "csr":
         return None
     if is_cupy_matrix(A) and A.format != "csr":
         return None
