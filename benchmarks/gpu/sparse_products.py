@@ -60,7 +60,7 @@ def products(options: argparse.Namespace) -> Table:
             )
             peer = theirs(lambda A=A: A @ A, clock=by_synchronized_clock, repeats=9)  # type: ignore[misc]
             numbers = [f"{sr.matmul(A, A).nnz:,}", *map(_milliseconds, (checked, unchecked, peer))]
-            rows.append([label, *numbers, f"{checked / peer:.2f}"])
+            rows.append([label, *numbers, format_number(checked / peer, 2)])
     columns = ["matrix", "entries of A ⊗ A", "min_plus, ms", "unchecked, ms", "cuSPARSE, ms", "ratio"]
     return Table("A ⊗ A on a GPU (cuSPARSE: plus_times, unsorted)", columns, rows)
 
@@ -107,7 +107,7 @@ def dense(options: argparse.Namespace) -> Table:
                 theirs(scatter, clock=_by_torch, repeats=15),
             ]
             numbers = [*map(_milliseconds, (*times, *peers))]
-            rows.append([label, *numbers, f"{times[2] / peers[1]:.2f}", f"{peers[2] / times[2]:.1f}"])
+            rows.append([label, *numbers, format_number(times[2] / peers[1], 2), format_number(peers[2] / times[2], 1)])
     columns = ["product", "min_plus, ms", "unchecked, ms", "kernel, ms", "CuPy @, ms", "PyTorch CSR @, ms"]
     columns += ["scatter_reduce amin, ms", "kernel / PyTorch", "scatter_reduce / kernel"]
     return Table("A ⊗ X, float32, 8 a row, on a GPU (@: plus_times of cuSPARSE; peers: device time)", columns, rows)
@@ -159,7 +159,7 @@ def triangles(options: argparse.Namespace) -> Table:
         for name, call in calls.items()
     )
     count = int(sr.matmul(L, L, "plus_times", mask=L).data.sum(dtype=np.float64))
-    numbers = [*map(_milliseconds, (masked, whole)), f"{whole / masked:.1f}", f"{count:,}"]
+    numbers = [*map(_milliseconds, (masked, whole)), format_number(whole / masked, 1), f"{count:,}"]
     columns = ["graph", "at the entries of L, ms", "whole, ms", "ratio", "triangles"]
     rows = [[f"R-MAT, scale {options.scale}, {L.nnz:,} edges", *numbers]]
     return Table("L ⊗ L with the mask L, float32, on a GPU", columns, rows)
@@ -199,7 +199,7 @@ def layers(options: argparse.Namespace) -> Table:
             for part, run_pass in passes.items():
                 times.append(measure(f"{label}, {part}", run_pass, clock=by_synchronized_clock, repeats=7, seconds=1.0))
             del result, g, passes
-        ratios = [f"{other / own:.1f}" for own, other in zip(times[:3], times[3:], strict=True)]
+        ratios = [format_number(other / own, 1) for own, other in zip(times[:3], times[3:], strict=True)]
         cells = [cell for part in zip(times[:3], times[3:], ratios, strict=True) for cell in part]
         rows.append([label, *(x if isinstance(x, str) else _milliseconds(x) for x in cells)])
     columns = ["layer"]
