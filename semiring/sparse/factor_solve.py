@@ -15,19 +15,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from semiring.kernels import backend_for
 from semiring.kernels.contract import KernelPlan
-from semiring.kernels.cpu.elimination import triangular_solve as kernels
-from semiring.kernels.cpu.elimination.gathered_rows import folds_for
-from semiring.kernels.cpu.scalar_semiring import ScalarSemiring
+from semiring.kernels.cpu.first_calls import factor_loops
 from semiring.kernels.cpu.thread_pool import run_tasks
 from semiring.kernels.engine import Engine
-from semiring.sparse.numeric_factor import FactorNumbers
+from semiring.sparse.numeric_factor import FactorNumbers, address_of
 
 __all__ = ["VECTORS_PER_SWEEP", "TriangularSolves", "table"]
 
@@ -36,6 +35,17 @@ Array = NDArray[Any]
 VECTORS_PER_SWEEP = 32  # with 64 vectors, the entries of a subtree would not fit the second-level cache
 _VERTICES_PER_LABELS = 256  # the most sources or targets of one `_HubLabels`
 _MIN_KERNEL_PAIRS = 1 << 18  # with at least this number of pairs, the kernels of products join labels
+
+
+class SolveLoops(NamedTuple):
+    """The loops of triangular solves, and what they take in the place of a semiring and of native functions."""
+
+    kernels: Any  # a module: see `semiring.kernels.cpu.first_calls.factor_loops`
+    sr: Any
+    fold_across: Any
+    fold_along: Any
+    ordinals: Any  # an address of indices, int32
+    indices: Any  # the array of the indices
 
 
 class TriangularSolves:
@@ -48,39 +58,55 @@ class TriangularSolves:
     def __init__(self, numbers: FactorNumbers, plan: KernelPlan, *, columns: bool = False) -> None:
         a, layout = numbers.analysis, numbers.layout
         self.numbers, self.plan, self.analysis, self.columns = numbers, plan, a, columns
-        opposite = columns and not plan.semiring.commutative
-        self.sr = ScalarSemiring(plan, opposite=opposite)
-        folds = folds_for(plan, int(a.pivots.max(initial=0)))
-        # The products are x ⊗ R, or Tᵀ ⊗ x for columns. The vector is one row, with the factors along it or across it.
-        self.fold_across, self.fold_along = (folds.left, folds.right) if columns else (folds.right, folds.left)
-        self.ordinals = folds.ordinals
         self.tree = (a.pivot_starts, a.row_starts, a.rows)
         self.up_panels, self.down_panels = (
             (layout.column_panels, layout.row_panels) if columns else (layout.row_panels, layout.column_panels)
         )
 
         self.depth, self.width = int(a.depths.max(initial=0)), int(a.pivots.max(initial=0))
+        self._loops: dict[Any, SolveLoops] = {}
+
+    def loops(self, nodes: int, pairs: int, *vectors: Array) -> SolveLoops:
+        """Return the loops for a query that visits so many supernodes, and takes so many pairs of ⊗ and ⊕.
+
+        ``vectors`` are the operands of the caller.
+        """
+        kernels = factor_loops(self.plan, nodes, pairs, *vectors)
+        if kernels not in self._loops:
+            opposite = self.columns and not self.plan.semiring.commutative
+            sr, left, right, ordinals = kernels.operands(self.plan, self.width, opposite=opposite)
+            # The products are x ⊗ R, or Tᵀ ⊗ x for columns. The vector is one row, with the factors along it or across.
+            across, along = (left, right) if self.columns else (right, left)
+            self._loops[kernels] = SolveLoops(kernels, sr, across, along, address_of(ordinals), ordinals)
+        return self._loops[kernels]
+
+    @cached_property
+    def size(self) -> int:
+        """The number of entries of the blocks and panels of the factor."""
+        return int((self.analysis.pivots * (self.analysis.pivots + 2 * self.analysis.depths)).sum())
 
     def solve_vector(self, x: Array, source: int = -1) -> None:
         """Replace x (n,), in the order of elimination, by x ⊗ A*; ``source`` is its only place with an entry, or -1."""
         a, plan, memory = self.analysis, self.plan, self.numbers.memory
         arguments = (x, source, a.supernode_of, a.parents, *self.tree, memory, self.up_panels, plan.zero, self.depth)
-        kernels.ascend(self.fold_along, self.ordinals.ctypes.data, *arguments)
+        height = a.count if source < 0 else 0  # a single source visits few supernodes on the way up
+        loops = self.loops(a.count + height, self.size, x)
+        loops.kernels.ascend(loops.fold_along, loops.ordinals, *arguments)
 
         def descend(nodes: Array) -> None:
             blocks, zero = self.numbers.layout.blocks, plan.zero
             factor = memory, blocks, self.down_panels, self.columns
-            kernels.descend(self.sr, x, nodes, *self.tree, *factor, zero, self.depth, self.width)
+            loops.kernels.descend(loops.sr, x, nodes, *self.tree, *factor, zero, self.depth, self.width)
 
         first, *branches = a.top_down_order(plan.threads)
         descend(first)
         run_tasks(descend, [(nodes,) for nodes in branches], plan.threads)
 
-    def solve_vectors(self, X: Array, active: Array) -> None:
-        """Replace the columns of X (n, r) by their solutions, on this thread; ``active``: see `rows_at_once`."""
+    def solve_vectors(self, loops: SolveLoops, X: Array, active: Array) -> None:
+        """Replace the columns of X (n, r) by their solutions, on this thread; ``active``: see `set_unit_vectors`."""
         memory, blocks, zero = self.numbers.memory, self.numbers.layout.blocks, self.plan.zero
         arguments = (*self.tree, memory, blocks, self.up_panels, self.down_panels, self.columns, zero, self.width)
-        kernels.solve_vectors(self.fold_across, self.ordinals.ctypes.data, X, active, *arguments)
+        loops.kernels.solve_vectors(loops.fold_across, loops.ordinals, X, active, *arguments)
 
     def solve(self, B: Array, out: Array) -> None:
         """Write A* ⊗ B, or (Bᵀ ⊗ A*)ᵀ, to ``out``: both (n, r), rows by vertex."""
@@ -91,16 +117,18 @@ class TriangularSolves:
             out[a.order, 0] = x
             return
         active = np.ones(a.count, np.bool_)
+        parts = split_vectors(B.shape[1], self.plan.threads)
+        loops = self.loops(2 * a.count * len(parts), self.size * B.shape[1], B)
 
         def solve_part(columns: slice) -> None:
             X = np.empty((a.n, columns.stop - columns.start), self.plan.dtype)
-            kernels.gather_columns(B[:, columns], a.order, X)
-            self.solve_vectors(X, active)
-            kernels.gather_columns(X, a.place, out[:, columns])
+            loops.kernels.gather_columns(B[:, columns], a.order, X)
+            self.solve_vectors(loops, X, active)
+            loops.kernels.gather_columns(X, a.place, out[:, columns])
 
         run_tasks(
             solve_part,
-            [(part,) for part in split_vectors(B.shape[1], self.plan.threads)],
+            [(part,) for part in parts],
             self.plan.threads,
             reports=True,
         )
@@ -121,6 +149,8 @@ class TriangularSolves:
             receive(np.zeros(1, np.int64), x[:, np.newaxis])
             return
         by_place = np.argsort(a.place[vertices], kind="stable")  # neighbouring vertices share the supernodes above them
+        parts = split_vectors(vertices.size, plan.threads)
+        loops = self.loops(2 * a.count * len(parts), self.size * vertices.size)
         workspaces: list[Array] = []  # memory for later parts; append and pop are atomic
 
         def solve_part(part: slice) -> None:
@@ -128,14 +158,13 @@ class TriangularSolves:
             places, active = a.place[vertices[positions]], np.zeros(a.count, np.bool_)
             workspace = workspaces.pop() if workspaces else np.empty(a.n * VECTORS_PER_SWEEP, plan.dtype)
             X = workspace[: a.n * positions.size].reshape(a.n, positions.size)
-            kernels.set_unit_vectors(X, places, active, a.supernode_of, a.parents, a.pivot_starts, plan.zero, plan.one)
-            self.solve_vectors(X, active)
+            tree = a.supernode_of, a.parents, a.pivot_starts
+            loops.kernels.set_unit_vectors(X, places, active, *tree, plan.zero, plan.one)
+            self.solve_vectors(loops, X, active)
             receive(positions, X)
             workspaces.append(workspace)
 
-        run_tasks(
-            solve_part, [(part,) for part in split_vectors(vertices.size, plan.threads)], plan.threads, reports=True
-        )
+        run_tasks(solve_part, [(part,) for part in parts], plan.threads, reports=True)
 
     def rows(self, vertices: Array, receive: Callable[[Array, Array], None]) -> None:
         """Call ``receive(positions, Y)``, as `solve_unit_vectors` does. It may overwrite Y (len(positions), n).
@@ -143,26 +172,27 @@ class TriangularSolves:
         Row c of Y is the row of A* of ``vertices[positions[c]]``, or its column, by vertex. Raises the exceptions of
         ``receive``.
         """
+        loops = self.loops(0, self.analysis.n * vertices.size)
 
         def transpose(positions: Array, X: Array) -> None:
             Y = np.empty((positions.size, self.analysis.n), self.plan.dtype)
-            kernels.scatter_rows(X, self.analysis.place, np.arange(positions.size), Y)
+            loops.kernels.scatter_rows(X, self.analysis.place, np.arange(positions.size), Y)
             receive(positions, Y)
 
         self.solve_unit_vectors(vertices, transpose)
 
     def rows_into(self, vertices: Array, out: Array) -> None:
         """Write the rows of A* of the vertices (r,) to ``out`` (r, n)."""
-        self.solve_unit_vectors(
-            vertices, lambda positions, X: kernels.scatter_rows(X, self.analysis.place, positions, out)
-        )
+        scatter_rows = self.loops(0, out.size).kernels.scatter_rows
+        self.solve_unit_vectors(vertices, lambda positions, X: scatter_rows(X, self.analysis.place, positions, out))
 
     def worst(self, vertices: Array, out: Array) -> None:
         """Write the worst entry of each row of A* to ``out`` (r,), for a selective ⊕, without reordering a row."""
+        loops = self.loops(0, self.analysis.n * vertices.size)
 
         def receive(positions: Array, X: Array) -> None:
             result = np.empty(positions.size, self.plan.dtype)
-            kernels.worst_of_rows(self.sr, X, result)
+            loops.kernels.worst_of_rows(loops.sr, X, result)
             out[positions] = result
 
         self.solve_unit_vectors(vertices, receive)
@@ -208,9 +238,10 @@ def _compute_labels(sweeps: TriangularSolves, vertices: Array, positions: Array)
     counts = np.searchsorted(places, a.pivot_starts[1:]) - low
     begin = np.concatenate([[0], np.cumsum(a.pivots * counts)])
     label = np.empty(int(begin[-1]), plan.dtype)
-    kernels.compute_labels(
-        sweeps.fold_across,
-        sweeps.ordinals.ctypes.data,
+    loops = sweeps.loops(int((counts > 0).sum()), int((a.pivots * a.depths * counts).sum()))
+    loops.kernels.compute_labels(
+        loops.fold_across,
+        loops.ordinals,
         places,
         low,
         a.supernode_of,
@@ -261,7 +292,9 @@ def _join_labels(sweeps: TriangularSolves, p: _HubLabels, q: _HubLabels, out: Ar
     memory, blocks = sweeps.numbers.memory, sweeps.numbers.layout.blocks
     engine = Engine(backend_for(None, plan.semiring, plan.dtype), plan)
     block = np.full((p.vertices.size, q.vertices.size), plan.zero, plan.dtype)
-    for s in np.flatnonzero((p.counts > 0) & (q.counts > 0)).tolist():
+    common = np.flatnonzero((p.counts > 0) & (q.counts > 0))
+    loops = sweeps.loops(common.size, int((a.squares[common[:1]]).sum()))
+    for s in common.tolist():
         k, high, wide = int(a.pivots[s]), int(p.counts[s]), int(q.counts[s])
         S = memory[blocks[s] : blocks[s] + k * k].reshape(k, k)
         X, Y = p.label_of(s, k), q.label_of(s, k)
@@ -271,5 +304,5 @@ def _join_labels(sweeps: TriangularSolves, p: _HubLabels, q: _HubLabels, out: Ar
             engine.multiply(Z, S, Y)
             engine.multiply_add(part, X.T, Z)
         else:
-            kernels.add_joined_labels(sweeps.sr, X, S, Y, plan.zero, np.empty((k, wide), plan.dtype), part)
+            loops.kernels.add_joined_labels(loops.sr, X, S, Y, plan.zero, np.empty((k, wide), plan.dtype), part)
     out[np.ix_(p.vertices, q.vertices)] = block

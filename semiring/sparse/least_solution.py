@@ -27,7 +27,7 @@ from semiring.errors import DivergenceError, ShapeError, no_star, square_error
 from semiring.io.inputs import Reading, open_graph
 from semiring.io.network import semiring_of, symmetrize
 from semiring.kernels import backend_for
-from semiring.kernels.cpu.elimination import elimination_trees, triangular_solve
+from semiring.kernels.cpu.elimination import elimination_trees
 from semiring.kernels.cpu.scalar_semiring import ScalarSemiring
 from semiring.kernels.engine import Engine, make_plan
 from semiring.linalg import matmul
@@ -266,6 +266,8 @@ def _sweep_acyclic(edges: SparseEntries, order: Array, b: Any, semiring: Semirin
         weights, order = weights[entries], order[::-1]
     plan = make_plan(semiring, inner, nonnegative=edges.scan.nonnegative and scan.nonnegative)
     opposite = transpose and not semiring.commutative
+    from semiring.kernels.cpu.elimination import triangular_solve  # it loads the compiler
+
     triangular_solve.sweep_acyclic(ScalarSemiring(plan, opposite=opposite), X, order, starts, indices, weights)
     return np.asarray(decode(X, semiring, dtype)).reshape(right.shape)
 

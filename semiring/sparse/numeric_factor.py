@@ -20,9 +20,9 @@ from semiring.algorithms.rkleene import rkleene
 from semiring.errors import AlgebraError
 from semiring.kernels import backend_for
 from semiring.kernels.contract import KernelPlan
+from semiring.kernels.cpu.compiler_process import WALKS
 from semiring.kernels.cpu.elimination import elimination_trees, factor_walks
-from semiring.kernels.cpu.elimination import fronts as kernels
-from semiring.kernels.cpu.elimination.gathered_rows import folds_for
+from semiring.kernels.cpu.first_calls import factor_loops, first_calls_of
 from semiring.kernels.cpu.scalar_semiring import ScalarSemiring
 from semiring.kernels.cpu.thread_pool import run_tasks
 from semiring.kernels.engine import Engine
@@ -72,10 +72,11 @@ def eliminate(
     first place, among the places that were reached, whose pivot has no star.
     """
     memory = np.full(layout.size, plan.zero, plan.dtype)
+    kernels = factor_loops(plan, analysis.count, int(analysis.pairs(layout.symmetric).sum()), values)
     kernels.scatter_values(values, layout.slots, memory)
     numbers = FactorNumbers(analysis, layout, plan, memory, {} if keeps_updates else None)
     with profiling.span("method", "elimination", shape=(analysis.n, analysis.n)):
-        _SupernodalElimination(numbers).run()
+        _SupernodalElimination(numbers, kernels).run()
     return numbers
 
 
@@ -110,22 +111,23 @@ def update_factor_numbers(
         for begins in (layout.row_panels, layout.column_panels):
             memory[begins[first] : begins[last] + k[last] * m[last]] = plan.zero
     entries = np.flatnonzero(is_stale[a.owners])
+    kernels = factor_loops(plan, int(is_stale.sum()), int(work[is_stale].sum()), values)
     kernels.scatter_values(values[entries], layout.slots[entries], memory)
     result = FactorNumbers(a, layout, plan, memory, dict(numbers.updates))
     with profiling.span("method", "elimination", shape=(a.n, a.n), fronts=int(is_stale.sum())):
-        _SupernodalElimination(result, is_stale).run()
+        _SupernodalElimination(result, kernels, is_stale).run()
     return result
 
 
 class _SupernodalElimination:
     """The elimination of supernodes, by threads for subtrees and then front by front above them."""
 
-    def __init__(self, numbers: FactorNumbers, is_stale: Array | None = None) -> None:
+    def __init__(self, numbers: FactorNumbers, kernels: Any, is_stale: Array | None = None) -> None:
         """Prepare the elimination of the supernodes in the mask ``is_stale``, (count,) bool; by default all."""
-        self.numbers, self.memory, self.plan = numbers, numbers.memory, numbers.plan
+        self.numbers, self.memory, self.plan, self.kernels = numbers, numbers.memory, numbers.plan, kernels
         a, layout = numbers.analysis, numbers.layout
-        self.sr = ScalarSemiring(self.plan, closing=True)
-        self.folds = folds_for(self.plan, int(a.pivots.max(initial=0)))
+        self.sr, *folds, self.ordinals = kernels.operands(self.plan, int(a.pivots.max(initial=0)), closing=True)
+        self.folds = *folds, address_of(self.ordinals)
         self.structure = (a.tree, layout.fronts)
         self.is_stale = np.ones(a.count, np.bool_) if is_stale is None else is_stale
         self.updates: dict[int, Array] = {} if numbers.updates is None else numbers.updates
@@ -165,7 +167,7 @@ class _SupernodalElimination:
                     self.reduce_large(engine, s, update, work[s])
                 else:
                     end = (self.plan.zero, update)
-                    place = kernels.reduce_front(self.sr, self.folds.addresses, self.memory, s, *self.structure, *end)
+                    place = self.kernels.reduce_front(self.sr, self.folds, self.memory, s, *self.structure, *end)
                     if place >= 0:
                         self.failed_places.append(place)
             self.raise_if_failed()
@@ -194,8 +196,8 @@ class _SupernodalElimination:
             widest = int(np.maximum(a.pivots[fronts], a.pivots[fronts] * a.depths[fronts]).max())
             work, update = np.empty(widest, dtype), np.empty(m * m, dtype)
             space = (self.plan.zero, place, stack, work, update)
-            failed = kernels.reduce_subtree(
-                self.sr, self.folds.addresses, self.memory, low, root + 1, *self.structure, *space
+            failed = self.kernels.reduce_subtree(
+                self.sr, self.folds, self.memory, low, root + 1, *self.structure, *space
             )
             if failed >= 0:
                 self.failed_places.append(failed)
@@ -204,7 +206,12 @@ class _SupernodalElimination:
     def extend_add(self, s: int, update: Array, kid: int) -> None:
         """Add the update of a child to the front of supernode s."""
         child = self.updates.pop(kid) if self.numbers.updates is None else self.updates[kid]
-        kernels.extend(self.sr, self.memory, s, *self.structure, update, kid, child, self.place)
+        self.kernels.extend(self.sr, self.memory, s, *self.structure, update, kid, child, self.place)
+
+
+def address_of(ordinals: Array | None) -> Any:
+    """Return the address of the indices that native functions take, or None where NumPy takes no indices."""
+    return None if ordinals is None else ordinals.ctypes.data
 
 
 def reduce_large(engine: Engine, numbers: FactorNumbers, s: int, update: Any) -> bool:
@@ -260,6 +267,7 @@ class OpenFactor:
         """Eliminate the matrix with the analysed pattern and ``values``, which are encoded as the kernels hold them."""
         a = self.analysis = analysis
         self.layout, self.plan, self.values = layout, plan, values
+        kernels = factor_loops(plan, a.count, int(a.pairs(layout.symmetric).sum()), values)
         self.sr = ScalarSemiring(plan, closing=True)
         self.memory = np.full(layout.size, plan.zero, plan.dtype)
         kernels.scatter_values(values, layout.slots, self.memory)
@@ -273,7 +281,9 @@ class OpenFactor:
         *_, need = a.tasks
         stack = np.empty(int(need.max(initial=0)) + int((a.depths[a.parents < 0] ** 2).sum()), plan.dtype)
         space = (plan.zero, np.empty(a.n, np.int32), stack)
-        failed = kernels.reduce_open(self.sr, self.memory, a.tree, layout.fronts, *space)
+        failed = kernels.reduce_open(
+            kernels.operands(plan, 0, closing=True)[0], self.memory, a.tree, layout.fronts, *space
+        )
         if failed >= 0:
             raise PivotError(int(failed))
         pivots = [self.memory[block : block + k * k : k + 1] for block, k in zip(layout.blocks, a.pivots, strict=True)]
@@ -286,8 +296,20 @@ class OpenFactor:
 
     def path(self, source: int, target: int) -> list[int]:
         """Return the vertices of a best path, both ends included, or [] if no path exists."""
+        a, plan = self.analysis, self.plan
+        visits = int(a.climbs[a.supernode_of[a.place[[source, target]]]].sum())
+        with first_calls_of(plan).loops(plan, WALKS, visits, self.values):
+            walk = self._find_walk(source, target)
+        if walk.size == 1 and walk[0] < 0:
+            raise ValueError(
+                "the entries of the factor do not belong to its edges, which were changed: call factor again"
+            )
+        return [int(vertex) for vertex in walk]
+
+    def _find_walk(self, source: int, target: int) -> Array:
+        """Return the vertices of a best path, or -1 alone if an entry of the factor is not the weight of a path."""
         a, layout, plan = self.analysis, self.layout, self.plan
-        walk = factor_walks.find_walk(
+        walk: Array = factor_walks.find_walk(
             self.sr,
             a.place[source],
             a.place[target],
@@ -310,8 +332,4 @@ class OpenFactor:
             plan.zero,
             plan.one,
         )
-        if walk.size == 1 and walk[0] < 0:
-            raise ValueError(
-                "the entries of the factor do not belong to its edges, which were changed: call factor again"
-            )
-        return [int(vertex) for vertex in walk]
+        return walk

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import plus_times
 from semiring.errors import DTypeError, IntegerOverflowError
-from semiring.kernels.cpu.elimination import elimination_trees, triangular_solve
+from semiring.kernels.cpu.elimination import elimination_trees
 from semiring.kernels.cpu.scalar_semiring import ScalarSemiring
 from semiring.kernels.engine import make_plan
 from semiring.sparse.edge_inputs import SparseEntries
@@ -49,6 +49,8 @@ def check_counts(edges: SparseEntries, semiring: Semiring, b: Array | None = Non
     limit = float(np.iinfo(dtype).max) * (1 - _ROUNDING)
 
     def largest(X: Array) -> float:
+        from semiring.kernels.cpu.elimination import triangular_solve  # it loads the compiler
+
         triangular_solve.sweep_acyclic(scalars, X, order, starts, indices, magnitudes)
         return float(X.max(initial=0.0))
 

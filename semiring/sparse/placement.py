@@ -22,8 +22,6 @@ from semiring import profiling
 from semiring.arrays.memory import demand_memory, free_memory
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu.elimination import elimination_trees
-from semiring.kernels.cpu.elimination import hub_labels as kernels
-from semiring.kernels.cpu.elimination.gathered_rows import dots_for
 from semiring.kernels.cpu.thread_pool import run_tasks
 from semiring.namespaces import is_device_array
 from semiring.sparse.factor_solve import TriangularSolves, table
@@ -106,7 +104,8 @@ def join_pairs(rows: TriangularSolves, columns: TriangularSolves, sources: Array
     """Write to ``out`` (p,) the entries of A* from p sources to p targets, both int arrays of vertices."""
     a = rows.analysis
     tails, heads = a.place[sources], a.place[targets]
-    common = kernels.find_lowest_common(tails, heads, a.supernode_of, a.parents)
+    loops = rows.loops(0, 100 * tails.size)
+    common = loops.kernels.find_lowest_common(tails, heads, a.supernode_of, a.parents)
     order = np.lexsort((heads, tails, common))
     first_common = int(np.searchsorted(common[order], 0))
     out[order[:first_common]] = rows.plan.zero  # the two ends are in different trees
@@ -143,7 +142,9 @@ class _PairJoin:
             starts = np.searchsorted(self.common, a.lows[nodes])
             stops = np.searchsorted(self.common, nodes, "right")
             tree = a.lows, a.pivot_starts, a.row_starts, a.rows
-            work = kernels.count_operations(nodes, starts, stops, self.tails, self.heads, self.shares_labels, *tree)
+            from semiring.kernels.cpu.elimination import hub_labels
+
+            work = hub_labels.count_operations(nodes, starts, stops, self.tails, self.heads, self.shares_labels, *tree)
             if int(work.sum()) < climbs:
                 with self.span(int(work.sum()), "from the roots"):
                     self.join_columns(nodes, starts, stops, work, out)
@@ -166,7 +167,7 @@ class _PairJoin:
 
     def join_labels(self, out: Array) -> None:
         """Write the entries to ``out`` by the labels of the distinct ends, some pairs at a time."""
-        a, sr, zero = self.analysis, self.rows.sr, self.plan.zero
+        a, zero = self.analysis, self.plan.zero
         longest = int((a.heights + a.pivots).max())
         step = max(1, _MAX_LABEL_BYTES // (2 * longest * out.itemsize))
         for start in range(0, out.size, step):
@@ -175,11 +176,12 @@ class _PairJoin:
             x, x_at = self.compute_labels(self.rows, self.tails[part], common)
             y, y_at = self.compute_labels(self.columns, self.heads[part], common)
             lengths = a.heights[common] + a.pivots[common]
+            loops = self.rows.loops(values.size // 10, int(lengths.sum()))
             tasks = [
-                (sr, x, x_at[piece], y, y_at[piece], lengths[piece], zero, values[piece])
+                (loops.sr, x, x_at[piece], y, y_at[piece], lengths[piece], zero, values[piece])
                 for piece in _pieces(values.size, _PAIRS_PER_TASK)
             ]
-            run_tasks(kernels.join_labels, tasks, self.plan.threads)
+            run_tasks(loops.kernels.join_labels, tasks, self.plan.threads)
 
     def compute_labels(self, sweeps: TriangularSolves, places: Array, common: Array) -> tuple[Array, Array]:
         """Return the labels of the distinct places, and the offset of the label of each place."""
@@ -190,7 +192,9 @@ class _PairJoin:
         ends = np.cumsum(a.heights[limits] + a.pivots[limits])
         starts = np.concatenate([[0], ends[:-1]])
         label = np.empty(int(ends[-1]), plan.dtype)
-        folds = sweeps.fold_across, sweeps.fold_along, sweeps.ordinals.ctypes.data
+        levels = a.heights[a.supernode_of[distinct]]  # at least as many as the supernodes above a place
+        loops = sweeps.loops(int(np.minimum(levels + 1, a.count).sum()), int(a.climbs[a.supernode_of[distinct]].sum()))
+        folds = loops.fold_across, loops.fold_along, loops.ordinals
         blocks = sweeps.numbers.layout.blocks
         numbers = sweeps.numbers.memory, sweeps.up_panels, blocks, a.heights, plan.zero, plan.one
         tree, close = (a.supernode_of, a.parents, *sweeps.tree), not sweeps.columns
@@ -198,7 +202,7 @@ class _PairJoin:
             (*folds, distinct[part], limits[part], close, tree, *numbers, starts[part], label)
             for part in _pieces(distinct.size, _ENDS_PER_TASK)
         ]
-        run_tasks(kernels.climb, tasks, plan.threads)
+        run_tasks(loops.kernels.climb, tasks, plan.threads)
         return label, starts[which]
 
     # ---------------------------------------------------------------------------------------------- down the tree
@@ -208,6 +212,9 @@ class _PairJoin:
 
         ``starts`` and ``stops``: the range of the pairs of each supernode. ``work``: the operations of each supernode.
         """
+        from semiring.kernels.cpu.elimination import compiled_loops, hub_labels
+        from semiring.kernels.cpu.elimination.gathered_rows import dots_for
+
         a, plan, rows, columns = self.analysis, self.plan, self.rows, self.columns
         width = _line_entries(rows)
         pivots = a.pivots[nodes]
@@ -226,7 +233,8 @@ class _PairJoin:
         groups = np.split(heavy, np.flatnonzero(np.diff(group)) + 1)
         places = int((a.pivot_starts[nodes + 1] - a.pivot_starts[a.lows[nodes]]).max())
         depth = int(a.depths.max())
-        native = (rows.fold_along, columns.fold_along), *dots_for(plan)
+        sr, left, right, _ = compiled_loops.operands(plan, 0)
+        native = (left, right), *dots_for(plan)  # the factors lie along the vectors
         tree = a.lows, a.pivot_starts, a.row_starts, a.rows
         numbers = rows.numbers.memory, rows.numbers.layout.blocks, (rows.up_panels, columns.up_panels)
         facts = self.shares_labels, plan.zero, plan.one
@@ -243,13 +251,13 @@ class _PairJoin:
                 X = np.empty((places, width), plan.dtype)  # uninitialized, because only lines of labels are accessed
                 Y = X if self.shares_labels else np.empty_like(X)
                 number, index, X, Y = space = np.empty((2, a.n), np.int32), np.empty(depth, np.int32), X, Y
-            kernels.join_columns(
+            hub_labels.join_columns(
                 items[group], *native, self.tails, self.heads, number, index, tree, *numbers, *facts, X, Y, parts
             )
             free.append(space)
 
         run_tasks(join_group, [(group,) for group in groups], threads)
-        kernels.add_parts(rows.sr, items, parts, plan.zero, out)
+        hub_labels.add_parts(sr, items, parts, plan.zero, out)
 
 
 def _pieces(count: int, size: int) -> list[slice]:

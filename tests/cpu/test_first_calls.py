@@ -370,6 +370,43 @@ def _negated(A):
     return np.where(sr.min_plus.zero_for(A.dtype) == A, sr.max_plus.zero_for(A.dtype), -A)
 
 
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    quick(
+        lambda name, dtype: (name, dtype) == ("min_plus", "float64"),
+        [("min_plus", "float64"), *full(lambda *case: True, [("min_plus", "int32"), ("max_min", "float32")])],
+    ),
+)
+def test_factors_have_the_bits_of_the_compiled_loops(rng, in_numpy, name, dtype):
+    """Factors with and without symmetry, of trees and of fronts with many pivots, and all their queries."""
+    semiring, dtype = sr.as_semiring(name), np.dtype(dtype)
+    for n, share in ((1, 1.0), (9, 0.3), (60, 0.03), (90, 0.1), (200, 0.05)):
+        for is_symmetric in (False, True):
+            A = _matrix(rng, semiring, dtype, n, share)
+            if is_symmetric:
+                A = np.maximum(A, A.T) if semiring.zero_for(dtype) > 0 else np.minimum(A, A.T)
+            zero, few = semiring.zero_for(dtype), min(n, 5)
+            S = csr_array((A[zero != A], np.nonzero(zero != A)), shape=A.shape)
+            some, b = rng.integers(0, n, (2, few)), _matrix(rng, semiring, dtype, n, 0.3)[:, :few].copy()
+
+            def call(S=S, A=A, n=n, some=some, b=b, zero=zero, semiring=semiring):
+                F = sr.factor(S, semiring)
+                paths = [F.path(int(i), int(j)) if F.distance(i, j) != zero else [] for i, j in some.T]
+                changed = F.update([(0, n - 1, b[0, 0])]) if zero != A[0, n - 1] else F
+                return [
+                    *(F.closure(), F.table(some[0], some[1]), F.distances(*some), changed.closure()),
+                    *(F.solve(b), F.solve(b[:, 0].copy()), F.solve(b, transpose=True)),
+                    *(F.rows(reduce="eccentricity"), np.array(str(paths))),
+                ]
+
+            expected = call()
+            found, said = in_numpy(call)
+            assert [np.asarray(x).tobytes() for x in found] == [np.asarray(x).tobytes() for x in expected], n
+            assert said
+            assert all(said.values()), said
+            np.testing.assert_allclose(found[0], oracles.closure(A, name), rtol=1e-6)
+
+
 def test_graphs_are_scanned_in_numpy_as_by_compiled_loops(rng):
     for n in (1, 2, 31, 32, 33, 64, 100, 301):
         for share in (0.5 / n, 1.2 / n, 3 / n, 0.5):
@@ -404,7 +441,7 @@ def test_graphs_are_scanned_in_numpy_as_by_compiled_loops(rng):
         (
             "max_min",
             "float64",
-            f"arrays closure folds gaining graphs mixed predecessors product sparse steps witness {LOOPS}",
+            f"arrays closure factor folds gaining graphs mixed predecessors product sparse steps witness {LOOPS}",
         ),
     ],
 )

@@ -43,10 +43,12 @@ STEPS, ARRAYS, FOLDS = "steps", "arrays", "folds"
 SPARSE, MIXED = "sparse", "mixed"
 #: The groups of `semiring.kernels.cpu.loops`. Those of `PATTERNS` compute with positions of edges, in no semiring.
 SEARCHES, COUNTS, UPDATES, RANKED, DEPENDENCIES = "searches", "counts", "updates", "ranked", "dependencies"
-PATTERNS = "patterns"
+PATTERNS, WALKS = "patterns", "walks"
+#: Sparse factors, and the vectors that they solve.
+FACTOR = "factor"
 #: Scans, components and permutations of the graphs of dense matrices, by `semiring.kernels.graphs`.
 GRAPHS = "graphs"
-LOOPS = frozenset((SEARCHES, COUNTS, UPDATES, RANKED, DEPENDENCIES, PATTERNS))
+LOOPS = frozenset((SEARCHES, COUNTS, UPDATES, RANKED, DEPENDENCIES, PATTERNS, WALKS))
 
 _POLLING_SECONDS = 0.05  # between two reads of a marker
 _RESERVED_SECONDS = 120.0  # after which a reservation belongs to a process that has ended
@@ -234,6 +236,8 @@ def compile_group(plan: KernelPlan, group: str) -> None:
         _multiply_sparse(backend, plan, group)
     elif group in LOOPS:
         _run_loops(backend, plan, group)
+    elif group == FACTOR:
+        _factorize(plan)
     elif group == GRAPHS:
         _scan_graphs()
     else:
@@ -296,6 +300,8 @@ def _run_loops(backend: Any, plan: KernelPlan, group: str) -> None:
         for some in (weights, weights[:0]):
             weighted = starts, heads, some, np.empty(0, np.int32)
             backend.add_dependencies(plan, weighted, source, False, np.zeros(3), np.zeros(0))
+    elif group == WALKS:
+        _factorize(plan, finds_walk=True)
     else:
         from semiring.kernels.cpu.elimination import elimination_trees
 
@@ -303,6 +309,66 @@ def _run_loops(backend: Any, plan: KernelPlan, group: str) -> None:
         elimination_trees.transpose_rows(starts, heads)
         elimination_trees.rows_of(starts, 2)
         elimination_trees.topological_order(starts, heads)
+        _analyze(starts, heads)
+
+
+def _analyze(starts: Array, heads: Array) -> None:
+    """Find the elimination tree, the supernodes and the slots of a graph in compressed rows."""
+    from semiring.kernels.cpu.elimination import elimination_trees as kernels
+
+    order = np.arange(3, dtype=np.int32)
+    kernels.widest_level(starts, heads)
+    first, rows, _ = kernels.transpose_rows(starts, heads)
+    begins, both = kernels.symmetric_pattern(starts, heads, first, rows)
+    parent, _ = kernels.elimination_tree(begins, both, order)
+    counts = kernels.column_counts(begins, both, order, parent)
+    pivot_starts = kernels.find_supernodes(parent, counts, 4, 8, 0.15)
+    owners, parents, row_starts, below = kernels.find_structures(begins, both, order, parent, counts, pivot_starts)
+    blocks = np.zeros(pivot_starts.size, np.int64)
+    kernels.find_slots(starts, heads, order, owners, pivot_starts, row_starts, below, blocks, blocks, blocks, False)
+    kernels.sums_from_roots(parents, np.diff(pivot_starts))
+
+
+def _factorize(plan: KernelPlan, *, finds_walk: bool = False) -> None:
+    """Factorize the matrix of an edge between two vertices, each of which is a supernode, and solve by the factor."""
+    from semiring.kernels.cpu.elimination import compiled_loops as loops
+
+    zero, one, ends = plan.zero, plan.one, np.arange(2, dtype=np.int32)
+    memory, place = np.full(4, zero, plan.dtype), ends.copy()
+    parents, pivot_starts, row_starts = np.array([1, -1], np.int32), np.arange(3), np.array([0, 1, 1])
+    rows, blocks, right, below = ends[1:].copy(), np.arange(2), np.array([2, 3]), np.array([3, 4])
+    tree, fronts = (pivot_starts, row_starts, rows, parents), (blocks, right, below, False)
+    update, starts, counts = np.full(1, zero, plan.dtype), np.arange(3), np.ones(2, np.int64)
+    if finds_walk:
+        from semiring.kernels.cpu.elimination.factor_walks import find_walk
+
+        graph = ends, np.array([0, 1, 1]), rows, update, ends, parents, *tree[:3], memory, *fronts
+        closing = loops.operands(plan, 1, closing=True)[0]
+        find_walk(closing, ends[0], ends[1], *graph, np.array([0, 0, 1]), ends[:1].copy(), zero, one)
+        return
+    loops.scatter_values(update, blocks[:1].copy(), memory)
+    sr, left, right_fold, indices = loops.operands(plan, 1, closing=True)
+    folds = left, right_fold, indices.ctypes.data
+    space = place, np.full(4, zero, plan.dtype), np.full(4, zero, plan.dtype)
+    loops.reduce_subtree(sr, folds, memory, 0, 2, tree, fronts, zero, *space, update)
+    loops.extend(sr, memory, 1, tree, fronts, update, 0, update.copy(), place)
+    loops.reduce_front(sr, folds, memory, 0, tree, fronts, zero, update)
+    loops.reduce_open(sr, memory, tree, fronts, zero, *space[:2])
+    sr = loops.operands(plan, 1, opposite=False)[0]
+    x, X, active, label = *np.full((2, 2, 1), zero, plan.dtype), np.ones(2, np.bool_), np.full(2, zero, plan.dtype)
+    loops.set_unit_vectors(X, ends[:1].copy(), active, ends, parents, pivot_starts, zero, one)
+    solve = left, folds[2], X, active, *tree[:3], memory, blocks, right, below, False, zero, 1
+    loops.solve_vectors(*solve)
+    loops.scatter_rows(X, ends, np.zeros(1, np.int64), np.full((1, 2), zero, plan.dtype))
+    loops.ascend(left, folds[2], x[:, 0].copy(), 0, ends, parents, *tree[:3], memory, right, zero, 1)
+    loops.descend(sr, x[:, 0].copy(), blocks, *tree[:3], memory, blocks, below, False, zero, 1, 1)
+    labels = ends[:1].copy(), np.zeros(2, np.int64), ends, *tree[:3], memory, right, starts, counts, zero, one, label
+    loops.compute_labels(left, folds[2], *labels)
+    loops.add_joined_labels(sr, x[:1], X[:1], x[:1], zero, x[:1].copy(), x[1:].copy())
+    loops.find_lowest_common(ends, ends, ends, parents)
+    climbing = (ends, parents, *tree[:3]), memory, right, blocks, np.array([1, 0]), zero, one, starts[:1].copy(), label
+    loops.climb(left, left, folds[2], ends[:1].copy(), starts[:1].copy(), True, *climbing)
+    loops.join_labels(sr, label, starts[:1].copy(), label, starts[:1].copy(), counts[:1].copy(), zero, x[0])
 
 
 def _scan_graphs() -> None:
@@ -312,7 +378,8 @@ def _scan_graphs() -> None:
     order, words, transposed = np.arange(40)[::-1].copy(), *np.zeros((2, 40, 2), np.uint32)
     for dtype in (np.uint64, np.uint32):
         A = np.eye(40, k=1, dtype=dtype)
-        edge_scan.mark_edges(A, dtype(0), dtype(0), words, 0, 40)
+        for B in (A, A.T):
+            edge_scan.mark_edges(B, dtype(0), dtype(0), words, 0, 40)
         permutation.copy_rows(A, order, 0, 40, A.copy())
         vertices, starts, _ = permutation.find_chains(order, 2)
         permutation.move_rows(A, vertices, starts[0], starts[1], A[0].copy(), order)

@@ -41,6 +41,7 @@ from semiring.kernels.cpu import compiler_process, numpy_kernels, numpy_sums
 from semiring.kernels.cpu.compiler_process import (
     ARRAYS,
     CLOSURE,
+    FACTOR,
     FOLDS,
     GAINING,
     GRAPHS,
@@ -73,8 +74,11 @@ _SECONDS_PER_LINK, _SECONDS_PER_VERTEX = 3e-8, 1.5e-8  # of an entry of predeces
 _SECONDS_PER_CALL, _SECONDS_PER_LISTED_PAIR = 1e-4, 1.5e-7  # of a product of sparse matrices
 _SECONDS_PER_FUSED_PAIR = {"f": 2e-8, "d": 5e-8}  # of a product of floats with + and ×
 _SECONDS_PER_SCANNED_ENTRY = 1e-8  # of a matrix whose graph is searched in NumPy
+_SECONDS_PER_SUPERNODE = 3e-4  # of a sparse factor
 _SECONDS_PER_EDGE = 2e-6  # of a loop that Python runs, and for each vertex
 _SCANNED_ENTRIES = 1 << 16  # of an operand, at a time
+_COMMUTATIVE = frozenset(("add", "mul", "min", "max", "and", "or", "xor"))
+_VARIABLES = Expression("var", (), "x"), Expression("var", (), "y")
 _DEFINITIONS = 1024  # the most that are kept
 
 
@@ -324,7 +328,7 @@ class FirstCalls:
             return self._spent_seconds > loading_seconds
         if given is not None:
             return False
-        is_slow = group in LOOPS or (self._is_fused and group == PRODUCT)
+        is_slow = group in LOOPS or group == FACTOR or (self._is_fused and group == PRODUCT)
         if spent_on_group > (_SHORT_PATIENCE if is_slow else _PATIENCE):
             logger().info(
                 "%s %s: %s would have taken about %.0f s, so the call compiles its kernels now",
@@ -369,6 +373,18 @@ def interprets_indices(arguments: tuple[Any, ...]) -> bool:
 
 
 Loop.interprets = staticmethod(interprets_indices)
+
+
+def factor_loops(plan: KernelPlan, nodes: int, pairs: int, *operands: Array) -> Any:
+    """Return the module of the loops of sparse factors: compiled ones, or NumPy's until those are compiled.
+
+    ``nodes`` and ``pairs`` are the numbers of supernodes that the caller visits, and of operations.
+    """
+    first_calls, name = first_calls_of(plan), "compiled_loops"
+    seconds = nodes * _SECONDS_PER_SUPERNODE + 2 * pairs / _RATE
+    if FACTOR in first_calls.pending and first_calls._serves(FACTOR, seconds, *operands):
+        name = "numpy_loops"
+    return import_module(f"semiring.kernels.cpu.elimination.{name}")
 
 
 def graph_loops(name: str, entries: int) -> Any:
@@ -423,6 +439,8 @@ def _groups(plan: KernelPlan) -> set[str]:
     if not is_exact and not (keeps_signs and all(tree is None or _rounds_to_nearest(tree) for tree in trees)):
         return paths
     paths |= LOOPS if semiring.selective else set()
+    if semiring.selective and semiring.commutative and tree.op in _COMMUTATIVE and {*tree.args} == {*_VARIABLES}:
+        paths |= {FACTOR}
     if semiring.selective and (is_exact or _keeps_bits(plan)):
         return {PRODUCT, WITNESS, CLOSURE, PREDECESSORS, GAINING, GRAPHS, STEPS, *paths}
     return {PRODUCT, STEPS, *paths} if is_exact else paths

@@ -16,8 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiring.kernels.cpu.codegen.jit import inner, kernel
-from semiring.kernels.cpu.codegen.scalars import plus, times
+from semiring.kernels.cpu.loops import better, inner, kernel, times
 
 
 @inner
@@ -73,7 +72,7 @@ def _climb(sr, start, is_downward, tree, numbers, zero, is_reached, label, via):
                 if weight == zero:
                     continue
                 candidate = times(sr, weight, label[place]) if is_downward else times(sr, label[place], weight)
-                if not is_reached[other] or plus(sr, label[other], candidate) != label[other]:
+                if not is_reached[other] or better(sr, candidate, label[other]):
                     label[other], is_reached[other], via[other] = candidate, True, place
         s = parents[s]
 
@@ -135,7 +134,7 @@ def _find_chain(sr, source, target, tree, numbers, zero, one):
         for place in range(pivot_starts[s], pivot_starts[s + 1]):
             if up_reached[place] and down_reached[place]:
                 length = times(sr, up[place], down[place])
-                if top < 0 or plus(sr, best, length) != best:
+                if top < 0 or better(sr, length, best):
                     top, best = place, length
         s = parents[s]
     if top < 0:
