@@ -119,6 +119,13 @@ def test_calls_that_lost_time_with_helpers_run_alone_for_a_while(rng, monkeypatc
     assert [regulator.allows(kind) for kind in ("small", "large", "fast", "new")] == [False, True, True, True]
     clock[0] = 30.0
     assert regulator.allows("small")
+    regulator.record("fast", 2.0, 1.5)  # less than it has saved
+    assert regulator.allows("fast")
+    for kind in ("fast", "small"):
+        regulator.record(kind, 2.0, 1.0)
+    for until, allowed in ((59.0, []), (61.0, ["fast"]), (91.0, ["fast", "small"])):  # one trial after the other
+        clock[0] = until
+        assert [kind for kind in ("fast", "small") if regulator.allows(kind)] == allowed
     A = rng.random((300, 300))
     expected = product(A, A, threads=2)
     monkeypatch.setattr(thread_pool.Regulator, "allows", lambda *_: False)

@@ -27,7 +27,8 @@ from semiring.progress import current_listener, in_parts, report_part
 
 TASK_SECONDS = 0.1  # the duration of a task that `run_on_ranges` aims at: Ctrl-C waits for one task of each thread
 _GROWTH = 16  # the most by which a task is longer than the task before
-_PAUSE = 30.0  # times the lost time, for which calls of a kind use no helpers
+_PAUSE = 30.0  # times the lost time, by which a loss delays the next trial with helpers
+_MEMORY = 0.75  # of the time that calls of a kind saved before their last
 _TOLERATED = 0.05  # of the time of a call: a smaller loss is within the error of its estimate
 _MOST_KINDS = 1024
 
@@ -52,15 +53,18 @@ class _Call:
 
 
 class Regulator:
-    """Decides which calls use helper threads, by the time that calls of their kind lost with them.
+    """Decides which calls use helper threads, by the time that calls of their kind saved or lost with them.
 
     The system suspends a helper for some milliseconds where another program, or another thread of this one, shares its
-    core. The caller waits for the task of the helper. If that takes longer than the helper saves, calls of this kind
-    and size run alone for `_PAUSE` times the lost time. So they lose a thirtieth of their time.
+    core. The caller waits for the task of the helper. If calls of a kind and size have recently lost more by that than
+    their helpers saved, they run alone for a while. The calls of all kinds together lose about a thirtieth of the time
+    by trying again, because each loss delays the next trial of any kind by `_PAUSE` times the lost time.
     """
 
     def __init__(self) -> None:
+        self._saved: dict[Hashable, float] = {}  # recently, by calls of a kind
         self._alone_until: dict[Hashable, float] = {}
+        self._next_trial = 0.0
 
     def allows(self, kind: Hashable) -> bool:
         """Return whether calls of a kind use helpers now."""
@@ -70,10 +74,14 @@ class Regulator:
     def record(self, kind: Hashable, seconds: float, seconds_alone: float) -> None:
         """Record how long a call took with helpers, and about how long it would have taken without them."""
         lost = seconds - seconds_alone
-        if lost > _TOLERATED * seconds:
-            if len(self._alone_until) >= _MOST_KINDS:
-                self._alone_until.clear()
-            self._alone_until[kind] = perf_counter() + _PAUSE * lost
+        saved = self._saved.get(kind, 0.0) * _MEMORY - lost
+        if saved < 0 and lost > _TOLERATED * seconds:
+            self._next_trial = max(self._next_trial, perf_counter()) + _PAUSE * lost
+            self._alone_until[kind], saved = self._next_trial, 0.0
+        if len(self._saved) >= _MOST_KINDS:
+            self._saved.clear()
+            self._alone_until.clear()
+        self._saved[kind] = saved
 
 
 class _TaskQueue:
