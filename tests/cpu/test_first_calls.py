@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import oracles
@@ -18,6 +19,7 @@ from semiring.centrality import betweenness
 from semiring.closures import closure_with_predecessors
 from semiring.kernels import cpu, get_backend
 from semiring.kernels.cpu import compiler_process, first_calls, kernels, numpy_kernels
+from semiring.kernels.cpu.codegen.target import host
 from semiring.kernels.cpu.first_calls import FirstCalls
 from semiring.kernels.engine import make_plan
 from semiring.kernels.graphs import component_search, edge_scan, numpy_graphs, permutation
@@ -435,7 +437,7 @@ def test_graphs_are_scanned_in_numpy_as_by_compiled_loops(rng):
     ("name", "dtype", "groups"),
     [
         ("log_plus", "float64", "arrays folds"),
-        ("plus_times", "float64", "arrays folds mixed product sparse"),
+        ("plus_times", "float64", "arrays closure folds mixed product sparse steps"),
         ("lukasiewicz", "float64", f"arrays folds mixed sparse {LOOPS}"),  # 1 + x - 1 is not x
         *((name, "int64", "arrays folds mixed product sparse steps") for name in ("plus_times", "xor_and")),
         (
@@ -535,7 +537,7 @@ def test_entries_that_are_met_loosely_are_validated_along_their_paths(rng, monke
 @pytest.mark.parametrize("dtype", quick(lambda dtype: dtype == np.float32, [np.float32, np.float64]))
 def test_sums_of_products_are_fused_as_the_compiled_kernels_fuse_them(rng, in_numpy, dtype):
     """Numbers of one size and of many, both signs, zeros, subnormal results, stacks, and long rows."""
-    for shape in ((2, 2, 2), (10, 10, 10), (7, 1, 5), (40, 2000, 30), (150, 60, 150), (3, 9, 8, 7)):
+    for shape in ((2, 2, 2), (10, 10, 10), (7, 1, 5), (40, 2000, 30), (150, 67, 150), (70, 301, 90), (3, 9, 8, 7)):
         *stack, m, k, n = shape
         for spread in (0, 60):
 
@@ -553,12 +555,52 @@ def test_sums_of_products_are_fused_as_the_compiled_kernels_fuse_them(rng, in_nu
                 get_backend("cpu").multiply_add(plan, total, A, B)
                 if A.ndim == 2 and len(A) == len(B):
                     get_backend("cpu").multiply(plan, in_place, A, in_place)
-                return [result.tobytes() for result in (product, total, in_place)]
+                vectors = []
+                if A.ndim == 2:
+                    x, column = A[:1].copy(), np.ascontiguousarray(B[:, :1])
+                    for left, right in ((x, B), (x, B.T.copy().T), (A, column), (A.T.copy().T, column)):
+                        vectors.append(C[: len(left), : right.shape[1]].copy())
+                        get_backend("cpu").multiply_add(plan, vectors[-1], left, right)
+                return [result.tobytes() for result in (product, total, in_place, *vectors)]
 
             expected = call()
             found, said = in_numpy(call)
             assert found == expected, (shape, spread)
             assert said == {"product": True}
+
+
+@pytest.mark.parametrize("dtype", quick(lambda dtype: dtype == np.float64, [np.float32, np.float64]))
+def test_sums_of_walks_are_closed_and_steps_taken_as_by_compiled_kernels(rng, in_numpy, dtype):
+    """Blocks of pivots and products of them, stacks, pivots without a star, and steps with weights."""
+    for n in (1, 5, 24, 25, 40, 60, 130, 170):
+        A = (rng.standard_normal((n, n)) / n).astype(dtype)
+        A[rng.random((n, n)) < 0.3] = 0
+        x, weights, stack = A[:3].copy(), rng.random((4, 1, n)).astype(dtype), np.stack([A[:5, :5], A[:5, :5].T / 2])
+        singular = A.copy()
+        singular[n // 2] = np.eye(n)[n // 2]
+
+        def call(A=A, x=x, weights=weights, stack=stack, singular=singular):
+            results = [sr.closure(A, sr.plus_times), sr.closure(stack, sr.plus_times)]
+            results += [sr.scan(A, x, sr.plus_times, weights=weights)]
+            results += [sr.multi_dot(A, x[0], sr.plus_times, steps=7)]
+            try:
+                results.append(sr.closure(singular, sr.plus_times))
+            except sr.errors.DivergenceError as error:
+                results.append(np.array(str(error)))
+            return results
+
+        with warnings.catch_warnings(action="ignore"):
+            expected = call()
+            found, said = in_numpy(call)
+        assert [array.tobytes() for array in found] == [array.tobytes() for array in expected], n
+        assert said
+        assert all(said.values()), said
+        exact = np.linalg.inv(np.eye(n) - A.astype(np.float64))
+        np.testing.assert_allclose(found[0], exact, rtol=1e-3 if dtype == np.float32 else 1e-9, atol=1e-5)
+
+
+def test_vectors_have_the_width_that_the_compiler_finds():
+    assert compiler_process.vector_bytes() in (None, host().vector_bytes)
 
 
 def test_sums_that_cannot_be_fused_are_left_to_the_compiled_kernels(monkeypatch):
@@ -570,7 +612,8 @@ def test_sums_that_cannot_be_fused_are_left_to_the_compiled_kernels(monkeypatch)
         B[1, 2] = entry
         assert not FirstCalls(plan).product(plan, np.empty_like(A), A, B, 0)
     assert FirstCalls(plan).product(plan, np.empty_like(A), A, A, 0)
-    assert not FirstCalls(plan).product(plan, A[:1].copy(), A[:1], A, 0), "a vector"
+    huge = np.diag([2.0**300] * 3, 1)
+    assert not FirstCalls(plan).close(plan, huge), "a product leaves the range of exact steps"
 
 
 def test_a_product_in_place(rng, in_numpy):

@@ -214,7 +214,8 @@ class CpuBackend(
             n, rows = A.shape[-1], -(-groups.size // max(1, A.shape[0]))  # rows of the batch for each matrix
         # Compiled kernels and NumPy must join the products of steps in the same order. So the sizes come first.
         is_large = rows >= _TILE_ROWS and rows * n * n >= _TILE_PAIRS
-        if not is_large and first_calls_of(plan).computes(STEPS):
+        first_calls = first_calls_of(plan)
+        if not is_large and first_calls.computes(STEPS) and first_calls.may_walk(A):
             return SparseStepMatrices(A) if isinstance(A, tuple) else StepMatrices(A, groups)
         from semiring.kernels.cpu.product import row_walks
         from semiring.kernels.machines import cpu_speed

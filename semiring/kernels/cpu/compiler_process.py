@@ -478,6 +478,22 @@ def _version() -> str | None:
     return hashlib.sha256(repr((stamps, sys.version, np.__version__, variables, _processor())).encode()).hexdigest()
 
 
+@cache
+def vector_bytes() -> int | None:
+    """Return the bytes of a vector of this processor, as `semiring.kernels.cpu.codegen.target` finds them.
+
+    Return None if they depend on settings of Numba, or the operating system lists no features of an x86 processor.
+    """
+    if any(name.startswith("NUMBA_CPU") for name in os.environ):
+        return None
+    line = next((line for line in _processor().splitlines() if line.startswith("flags")), "")
+    features = set(line.partition(":")[2].split())
+    if not features:
+        return None
+    has_wide = {"avx512f", "avx512bw", "avx512vl", "avx512dq"} <= features
+    return 64 if has_wide else 32 if "avx2" in features else 16
+
+
 def _processor() -> str:
     """Return the name and the features of the processor, as the operating system lists them."""
     try:

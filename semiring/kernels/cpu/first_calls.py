@@ -11,7 +11,8 @@ Compiling the kernels of a definition takes seconds, and loading Numba a fractio
 * If no process can be started, NumPy computes `_SECONDS_WITHOUT_PROCESS`, and then the caller compiles.
 
 This requires bitwise identical results: ⊕ selects or is exact, operations are exact, and no entry is -0.0, which equals
-0.0 and has other bits. All other definitions are compiled at their first call.
+0.0 and has other bits. Small products, closures and steps of floats with + and × are computed by exact sums
+(`numpy_sums`). All other definitions are compiled at their first call.
 
 The environment variable SEMIRING_NUMPY_SECONDS turns the process off: the caller compiles a definition once NumPy has
 computed it for that many seconds. With 0 every call compiles, as a measurement needs.
@@ -76,6 +77,7 @@ _SECONDS_PER_FUSED_PAIR = {"f": 2e-8, "d": 5e-8}  # of a product of floats with 
 _SECONDS_PER_SCANNED_ENTRY = 1e-8  # of a matrix whose graph is searched in NumPy
 _SECONDS_PER_SUPERNODE = 3e-4  # of a sparse factor
 _SECONDS_PER_EDGE = 2e-6  # of a loop that Python runs, and for each vertex
+_SEQUENTIAL_PAIRS = 1 << 20  # of a step, which no machine shares between threads
 _SCANNED_ENTRIES = 1 << 16  # of an operand, at a time
 _COMMUTATIVE = frozenset(("add", "mul", "min", "max", "and", "or", "xor"))
 _VARIABLES = Expression("var", (), "x"), Expression("var", (), "y")
@@ -170,10 +172,30 @@ class FirstCalls:
         """Compute C ← [C +] A · B of matrices of floats, or return False to leave it to the compiled kernels."""
         operands = (A, B, C) if accumulate else (A, B)
         seconds = C.size * A.shape[-1] * _SECONDS_PER_FUSED_PAIR[self._plan.dtype.char]
-        if 1 in C.shape[-2:] or not numpy_sums.is_exact(*operands) or not self._serves(PRODUCT, seconds, *operands):
-            return False  # products by a vector add in another order
-        numpy_sums.multiply(C, A, B.copy() if C is B else B, bool(accumulate))
+        if not numpy_sums.is_exact(*operands):
+            return False
+        B = B.copy() if C is B else B
+        if 1 in C.shape[-2:]:
+            size = compiler_process.vector_bytes()
+            if C.ndim == 3 or size is None or not self._serves(PRODUCT, seconds, *operands):
+                return False
+            column, matrix, x = (C, A, B) if C.shape[1] == 1 else (C.T, B.T, A.T)
+            if matrix.strides[1] == C.itemsize:  # an entry is the sum of the lanes of vectors
+                numpy_sums.multiply_column(column, matrix, x, bool(accumulate), size // C.itemsize)
+                return True
+        elif not self._serves(PRODUCT, seconds, *operands):
+            return False
+        numpy_sums.multiply(C, A, B, bool(accumulate))
         return True
+
+    def _fused_closure(self, plan: KernelPlan, A: Array) -> bool:
+        """Compute A ← A* of floats with + and ×, or return False to leave it to the compiled kernels."""
+        n, rate, stack = A.shape[-1], _SECONDS_PER_FUSED_PAIR[self._plan.dtype.char], A if A.ndim == 3 else A[None]
+        whole = rate * (A.strides[-2] // A.itemsize) ** 3  # of the matrix of which A is a block
+        seconds = whole if whole > _SHORT_PATIENCE else rate * A.size * n
+        if not numpy_sums.is_exact(A) or not self._serves(CLOSURE, seconds, A):
+            return False
+        return numpy_sums.close(plan, stack, self._pivotwise_rows(n))
 
     def leave_closures(self) -> None:
         """Let compiled kernels compute the products of a closure that no NumPy computes."""
@@ -187,15 +209,22 @@ class FirstCalls:
         numpy_kernels.multiply_witness(plan, C, W, A, B, k0)
         return True
 
+    def may_walk(self, A: Array | tuple[Any, ...]) -> bool:
+        """Return whether NumPy adds the terms of a step by A in the order of the compiled kernels."""
+        if not self._is_fused:
+            return True
+        return not isinstance(A, tuple) and A.strides[-1] == A.itemsize and A.shape[-1] ** 2 < _SEQUENTIAL_PAIRS
+
     def walk(self, plan: KernelPlan, matrices: numpy_kernels.StepMatrices, x: Array, steps: Steps) -> bool:
         """Advance x by steps, or return False to leave it to the compiled kernels."""
         passes = 1 if steps.witness is None else 3
         seconds = steps.number * passes * (_SECONDS_PER_STEP + x.size * x.shape[-1] / _RATE)
         operands = [matrices.A, x] if steps.weights is None else [matrices.A, x, steps.weights]
+        if self._is_fused:
+            seconds = steps.number * x.size * x.shape[-1] * _SECONDS_PER_FUSED_PAIR[self._plan.dtype.char]
         if not self._serves(STEPS, seconds, *operands):
             return False
-        matrices.walk(plan, x, steps)
-        return True
+        return matrices.walk(plan, x, steps, is_fused=self._is_fused)
 
     def walk_sparse(self, plan: KernelPlan, preparation: SparseStepMatrices, x: Array, steps: Steps) -> bool:
         """Advance x by steps of sparse matrices, or return False to leave it to the compiled kernels.
@@ -214,6 +243,8 @@ class FirstCalls:
     def close(self, plan: KernelPlan, A: Array) -> bool:
         """Compute A ← A* of a matrix or a stack in place, or return False to leave it to the compiled kernels."""
         n = A.shape[-2]
+        if self._is_fused:
+            return self._fused_closure(plan, A)
         if not self._serves(CLOSURE, n * _SECONDS_PER_STEP * 3 + A.size * n / _RATE, A):
             return False
         if plan.storage == "bits":
@@ -228,9 +259,12 @@ class FirstCalls:
         """Return the most rows of a matrix that the compiled kernels close pivot by pivot."""
         if self._plan.dtype.char != "f" or not PIVOTS < n <= 2 * PIVOTS:
             return PIVOTS
-        from semiring.kernels.cpu.codegen.target import host  # it loads Numba
+        size = compiler_process.vector_bytes()
+        if size is None:
+            from semiring.kernels.cpu.codegen.target import host  # it loads Numba
 
-        lanes = host().vector_bytes // self._plan.dtype.itemsize
+            size = host().vector_bytes
+        lanes = size // self._plan.dtype.itemsize
         return -(-PIVOTS // lanes) * lanes
 
     def predecessors(self, plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: Array) -> Array | None:
@@ -328,7 +362,7 @@ class FirstCalls:
             return self._spent_seconds > loading_seconds
         if given is not None:
             return False
-        is_slow = group in LOOPS or group == FACTOR or (self._is_fused and group == PRODUCT)
+        is_slow = group in LOOPS or group == FACTOR or self._is_fused
         if spent_on_group > (_SHORT_PATIENCE if is_slow else _PATIENCE):
             logger().info(
                 "%s %s: %s would have taken about %.0f s, so the call compiles its kernels now",
@@ -429,7 +463,9 @@ def _groups(plan: KernelPlan) -> set[str]:
     keeps_signs = is_nonnegative or not any(operation.makes_negative_zeros for operation in used)
     operations = {*semiring.add.expression.operations, *tree.operations}
     if numpy_sums.is_fused(plan):
-        paths |= {PRODUCT}
+        paths |= {PRODUCT, STEPS}
+        star = semiring.star_expression
+        paths |= {CLOSURE} if star is not None and _rounds_to_nearest(star) else set()
     if is_exact or (
         (keeps_signs or not operations & {"min", "max"})
         and _rounds_to_nearest(semiring.add.expression)

@@ -21,6 +21,7 @@ import numpy as np
 from semiring.algebra.expressions import OPERATIONS, Expression
 from semiring.errors import no_star
 from semiring.kernels.contract import NAN_FOLD, NO_PREDECESSOR, Array, KernelPlan, Steps
+from semiring.kernels.cpu import numpy_sums
 from semiring.kernels.cpu.order import MAX_DIRECT_EDGES, PIVOTS
 from semiring.kernels.definition import define, has_unit_star
 from semiring.kernels.tolerance import Tolerance
@@ -176,13 +177,43 @@ class StepMatrices:
         self.A, self.groups = A, groups
         self.compiled: Any = None
 
-    def walk(self, plan: KernelPlan, x: Array, steps: Steps) -> None:
-        """Compute `SequenceKernels.walk`: all terms of a step at once, of some rows of the batch."""
+    def walk(self, plan: KernelPlan, x: Array, steps: Steps, *, is_fused: bool = False) -> bool:
+        """Compute `SequenceKernels.walk`: all terms of a step at once, of some rows of the batch.
+
+        ``is_fused``: whether the steps are sums of fused multiply-adds. Return False, and leave x unchanged, if such a
+        sum might not be exact.
+        """
+        if is_fused:
+            return self._walk_fused(plan, x, steps)
         n = x.shape[1]
         rows = max(1, 4 * _BLOCK_BYTES // max(1, n * n * x.itemsize))
         with np.errstate(all="ignore"):
             for start in range(0, len(x), rows):
                 self._walk_rows(plan, x, steps, slice(start, start + rows))
+        return True
+
+    def _walk_fused(self, plan: KernelPlan, x: Array, steps: Steps) -> bool:
+        """Advance all rows by all steps of + and ×. Return False if a sum might not be exact."""
+        state, states = x.copy(), None if steps.states is None else np.empty_like(steps.states)
+        if not numpy_sums.is_exact(self.A):
+            return False
+        for t in range(steps.number):
+            if not numpy_sums.may_multiply(plan, state):
+                return False
+            A = self.A[self.groups, steps.first + t if self.A.shape[1] > 1 else 0]
+            y = numpy_sums.walk(plan, A, state)
+            if steps.weights is not None:
+                is_zero = (y == plan.zero) | (steps.weights[:, t] == plan.zero)
+                y *= steps.weights[:, t]
+                y[is_zero] = plan.zero
+            going = np.True_ if steps.lengths is None else (steps.lengths > t)[:, None]
+            np.copyto(state, y, where=going)
+            if states is not None:
+                states[:, t] = state
+        x[...] = state
+        if states is not None:
+            steps.states[...] = states
+        return True
 
     def _walk_rows(self, plan: KernelPlan, x: Array, steps: Steps, part: slice) -> None:
         """Advance some rows of the batch by all steps."""

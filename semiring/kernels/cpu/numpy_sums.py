@@ -1,4 +1,4 @@
-"""Compute products of floats with + and × in NumPy, for first calls, rounded as the compiled kernels round them.
+"""Compute products and closures of floats with + and × in NumPy, rounded as the compiled kernels round them.
 
 The kernels add one term after the other by fused multiply-adds, which round once. NumPy's ``@`` rounds in other places,
 and in an order that depends on the shape, the strides and the number of threads. So each step here is a fused
@@ -12,11 +12,16 @@ the product is exact in float64, and the sum is rounded to odd there.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from semiring.kernels.contract import Array, KernelPlan
+from semiring.kernels.cpu.order import PIVOTS
 from semiring.kernels.definition import define
 
+_PARTIAL = 4  # vectors of partial sums of a row in products by a column: see `semiring.kernels.cpu.product.matvec`
+_LEAST_PAIRS = 1 << 12  # of products by a column that are added in partial sums
 _BLOCK = 1 << 13  # entries of C, so that all arrays of a step stay in the cache
 _SPLITTER = 2.0**27 + 1
 _LARGEST = 2.0**400  # magnitudes whose products have exact halves; their inverse is the least magnitude
@@ -60,6 +65,130 @@ def multiply(C: Array, A: Array, B: Array, accumulate: bool) -> None:
                 for k in range(A.shape[1]):
                     c = step(a[:, k : k + 1], b[k : k + 1], c)
                 C[top : top + height, left : left + width] = c
+
+
+def multiply_column(C: Array, A: Array, B: Array, accumulate: bool, lanes: int) -> None:
+    """Compute C ← [C +] A · B for a column C (m, 1) and A of adjacent rows, in partial sums of vectors of ``lanes``."""
+    if A.size < _LEAST_PAIRS or max(A.shape) < 2 * lanes:
+        multiply(C, A, B, accumulate)
+        return
+    step, x = _step_of_single if C.dtype.char == "f" else _step_of_double, B[:, 0].astype(np.float64)
+    k, entries = A.shape[1], A.astype(np.float64)
+    whole, group = k // lanes * lanes, _PARTIAL * lanes
+    if whole < k:  # the end of a row is padded
+        entries = np.pad(entries, ((0, 0), (0, lanes - k % lanes)))
+        x = np.pad(x, (0, lanes - k % lanes))
+    total = C[:, 0] if accumulate else np.zeros(len(C), C.dtype)
+    with np.errstate(all="ignore"):
+        for first, last in ((0, whole), (whole, x.size)):
+            if first == last:
+                continue
+            sums, end = np.zeros((len(C), group)), first + (last - first) // group * group
+            for start in range(first, end, group):
+                sums = step(entries[:, start : start + group], x[start : start + group], sums)
+            for start in range(end, last, lanes):
+                part = slice(start, start + lanes)
+                sums[:, :lanes] = step(entries[:, part], x[part], sums[:, :lanes])
+            vectors = sums.astype(C.dtype).reshape(len(C), _PARTIAL, lanes)
+            joined = vectors[:, 0]
+            for place in range(1, _PARTIAL):
+                joined = joined + vectors[:, place]
+            while joined.shape[1] > 1:
+                half = joined.shape[1] // 2
+                joined = joined[:, :half] + joined[:, half:]
+            total = total + joined[:, 0]
+    C[:, 0] = total
+
+
+def close(plan: KernelPlan, A: Array, pivotwise_rows: int) -> bool:
+    """Compute A ← A* of each matrix of a stack (count, n, n) in place, in the order of the compiled kernels.
+
+    The first pivot without a star is written to the plan's status. Return False, and leave A unchanged, if a step might
+    not be exact.
+    """
+    n, found = A.shape[-1], []
+    for number, matrix in enumerate(A):
+        D = matrix.astype(np.float64)
+        with np.errstate(all="ignore"):
+            pivot = _close_matrix(plan, D, n if n <= pivotwise_rows else PIVOTS)
+        if pivot is None or not np.isfinite(D).all():
+            return False
+        found.append(D)
+        if pivot >= 0:
+            plan.status.diverged = number * n + pivot
+            break
+    for matrix, D in zip(A, found, strict=False):
+        matrix[...] = D
+    return True
+
+
+def _close_matrix(plan: KernelPlan, D: Array, width: int) -> int | None:
+    """Close D (n, n) in place by blocks of pivots. Return the first pivot without a star, -1, or None if inexact.
+
+    D is float64, and its entries are numbers of the plan's dtype.
+    """
+    n, step = len(D), _step_of_single if plan.dtype.char == "f" else _step_of_double
+    for start in range(0, n, width):
+        K = slice(start, start + width)
+        pivot = _eliminate(plan, D[K, K], step)
+        if pivot is None or pivot >= 0:
+            return None if pivot is None else start + pivot
+        if width >= n:
+            break
+        block, old = D[K, K].copy(), D[K].copy()
+        if not may_multiply(plan, block, old):
+            return None
+        rows = np.zeros_like(old)
+        for k in range(len(block)):
+            rows = step(block[:, k : k + 1], old[k : k + 1], rows)
+        rows[:, K] = block
+        D[K] = rows
+        if not may_multiply(plan, rows, D[:, K]):
+            return None
+        height = max(1, _BLOCK // n)
+        for others in (slice(0, start), slice(K.stop, n)):
+            for top in range(*others.indices(n)[:2], height):
+                part = slice(top, min(others.stop, top + height))
+                factors = D[part, K].copy()
+                D[part, K] = 0
+                for k in range(len(block)):
+                    D[part] = step(factors[:, k : k + 1], rows[k : k + 1], D[part])
+    return -1
+
+
+def _eliminate(plan: KernelPlan, D: Array, step: Any) -> int | None:
+    """Close D (n, n) pivot by pivot. Return the first pivot without a star, -1, or None if a step may be inexact."""
+    definition, dtype = define(plan, closing=True), plan.dtype
+    assert definition.star is not None
+    for k in range(len(D)):
+        pivot = D[k, k : k + 1].astype(dtype)
+        if definition.divergence is not None and np.any(definition.divergence.evaluate({"x": pivot}, dtype)):
+            return k
+        star = np.asarray(definition.star.evaluate({"x": pivot}, dtype), dtype)
+        row, factors = (star * D[k].astype(dtype)).astype(np.float64), D[:, k].copy()
+        row[k] = star[0]
+        if not may_multiply(plan, row, factors):
+            return None
+        D[:, k] = 0
+        D[...] = step(factors[:, None], row, D)
+        D[k] = row
+    return -1
+
+
+def may_multiply(plan: KernelPlan, *operands: Array) -> bool:
+    """Return whether products of the operands are exact, and no entry is -0.0."""
+    return is_exact(*(x.astype(plan.dtype) for x in operands)) and not any(
+        np.signbit(x[x == 0]).any() for x in operands
+    )
+
+
+def walk(plan: KernelPlan, A: Array, x: Array) -> Array:
+    """Return x ⊗ A (m, n) of rows x (m, n) and A (m or 1, n, n), in the order of k."""
+    step, y = _step_of_single if plan.dtype.char == "f" else _step_of_double, np.zeros(x.shape)
+    values, matrices = x.astype(np.float64), A.astype(np.float64)
+    for k in range(x.shape[1]):
+        y = step(values[:, k : k + 1], matrices[:, k], y)
+    return y.astype(plan.dtype)
 
 
 def _two_sum(x: Array, y: Array) -> tuple[Array, Array]:
