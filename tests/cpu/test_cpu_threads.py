@@ -99,13 +99,28 @@ def test_callers_at_the_same_time(rng):
 
 
 def test_a_team_that_went_to_sleep_wakes_up(rng):
-    import time
-
     A, B = rng.standard_normal((300, 300)), rng.standard_normal((300, 300))
     expected = product(A, B)
     for _ in range(3):
         np.testing.assert_array_equal(product(A, B, threads=2), expected)
         time.sleep(0.05)  # much longer than the team waits
+
+
+def test_a_compilation_is_no_time_that_helpers_lost(monkeypatch):
+    monkeypatch.setattr(thread_pool, "_PAUSE", 1e6)
+    monkeypatch.setattr(thread_pool, "_pool", thread_pool._Pool())
+    caller, both = threading.current_thread(), threading.Barrier(2, timeout=30)
+
+    def task(_: int) -> None:
+        both.wait()
+        if threading.current_thread() is not caller:
+            thread_pool.call_in_caller(time.sleep, 0.05)
+
+    run_tasks(task, [(1,), (2,)], 2)
+    assert not thread_pool._pool.regulator._alone_until
+    monkeypatch.setattr(thread_pool, "call_in_caller", lambda function, *arguments: function(*arguments))
+    run_tasks(task, [(1,), (2,)], 2)  # the helper itself takes as long
+    assert thread_pool._pool.regulator._alone_until
 
 
 def test_calls_that_lost_time_with_helpers_run_alone_for_a_while(rng, monkeypatch):

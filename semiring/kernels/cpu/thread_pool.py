@@ -97,6 +97,7 @@ class _TaskQueue:
         self.helper_seconds = 0.0  # of processor time
         self.condition = threading.Condition()  # guards `helpers`, `helper_seconds`, `is_closed` and `calls`
         self.calls: deque[_Call] = deque()  # requested by helpers
+        self.has_answered = False  # one of them
         self.error: BaseException | None = None
 
     def work(self) -> None:
@@ -125,6 +126,7 @@ class _TaskQueue:
                 call.is_done.set()
             if not call.is_done.is_set():
                 call.run()
+            self.has_answered = True
             self.calls.popleft()
 
     def help(self) -> None:
@@ -210,9 +212,8 @@ class _Pool:
         try:
             for _ in range(helpers):
                 self.queue.put(job)
-            began = thread_time()
             job.work_as_caller()
-            own_seconds = thread_time() - began
+            own_seconds = perf_counter() - start
         except BaseException as error:  # an exception of a task, or Ctrl-C
             job.error = error
         finally:
@@ -223,7 +224,8 @@ class _Pool:
                 raise
         if job.error is not None:
             raise job.error
-        self.regulator.record(kind, perf_counter() - start, own_seconds + job.helper_seconds)
+        if not job.has_answered:  # else the caller compiled, and a helper waited
+            self.regulator.record(kind, perf_counter() - start, own_seconds + job.helper_seconds)
 
 
 _pool = _Pool()
