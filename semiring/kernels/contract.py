@@ -865,6 +865,10 @@ class UpdateKernels(Protocol):
         """
         ...
 
+    def count_changed(self, plan: KernelPlan, D: Any, pairs: Any, values: Any) -> int:
+        """Return how many pairs i · n + j of D, int64, have another value than before."""
+        ...
+
 
 class SpurSearches(Protocol):
     """Searches for the best simple path to one target that begins with a prefix, and leaves it by some edges only."""

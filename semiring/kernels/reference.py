@@ -380,6 +380,10 @@ class ReferenceBackend(
             touched.reshape(-1)[pairs] = True
         return pairs, old.reshape(-1)[pairs]
 
+    def count_changed(self, plan: KernelPlan, D: Array, pairs: Array, values: Array) -> int:
+        """Compare the values."""
+        return int((D.reshape(-1)[pairs] != values).sum())
+
     def _add_term(
         self, plan: KernelPlan, values: Array, witness: Array | None, place: Any, a: Any, b: Any, k: int
     ) -> None:

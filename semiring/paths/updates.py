@@ -348,7 +348,7 @@ def _change_in_place(
     if better.tails.size:
         count += kernels.improve(plan, D, P, better.tails, better.heads, better.weights, touched)
     if before is not None:
-        count += int((D.reshape(-1)[before[0]] != before[1]).sum())
+        count += kernels.count_changed(plan, D, *before)
     if adjacency is not None and not is_device_array(D):
         graph.adjacency = _replace_weights(adjacency, better, plan.zero)
     graph.is_writing = False

@@ -205,6 +205,7 @@ def test_changes_are_those_of_the_host(name, dtype, draw, gain, modules, rng):
             assert pairs.size == counts.sum()
             check(A, D, P, semiring)
             assert np.isin(np.flatnonzero(before != D), pairs).all()
+            assert kernels.count_changed(plan, D, pairs, values) == np.count_nonzero(before != D)
             before = D.copy()
             fresh = np.unique(rng.integers(0, n * n, 3))
             tails, heads = fresh // n, fresh % n

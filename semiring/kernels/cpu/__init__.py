@@ -642,6 +642,9 @@ class CpuBackend(
         with first_calls_of(plan).loops(plan, UPDATES, visits, D, adjacency.weights) as used:
             return update_loops.repair(used, D, P, adjacency, tails, heads, weights, tolerance, counts, touched)
 
+    def count_changed(self, plan: KernelPlan, D: Array, pairs: Array, values: Array) -> int:
+        return int((D.reshape(-1)[pairs] != values).sum())
+
 
 class _FirstSpurSearches:
     """Spur searches each of which Python runs until their loops are compiled."""

@@ -256,6 +256,11 @@ class CudaBackend(
 
         return update_kernels.repair(plan, D, P, adjacency, tails, heads, weights, tolerance, counts, touched)
 
+    def count_changed(self, plan: KernelPlan, D: Any, pairs: Any, values: Any) -> int:
+        from semiring.kernels.cuda import update_kernels
+
+        return update_kernels.count_changed(plan, D, pairs, values)
+
     def has_bit_kernels(self, plan: KernelPlan, n: int) -> bool:
         return self._relations.has_bit_kernels(plan, n)
 

@@ -63,13 +63,14 @@ def list_edges(plan: KernelPlan, A: Any) -> Adjacency:
 
 
 def improve(plan: KernelPlan, D: Any, P: Any, tails: Any, heads: Any, weights: Any, touched: Any) -> int:
-    """Compute `UpdateKernels.improve` of the contract. A launch for each edge."""
-    n, count, rows = len(D), cupy.zeros(1, np.uint64), cupy.empty((2, len(D)), D.dtype)
-    rows[0] = D[int(tails[0])]
-    operands = *_matrices(D, P), np.int32(tails.size), *_edges(tails, heads, weights)
-    launch = _launcher(plan, "improve", n, 128, n)
+    """Compute `UpdateKernels.improve` of the contract. Two launches for each edge."""
+    n, count, size = len(D), cupy.zeros(1, np.uint64), cupy.empty(1, np.int32)
+    (vertices, parents, positions), values = cupy.empty((3, n), np.int32), cupy.empty(n, D.dtype)
+    list_improved, improve_rows = _launcher(plan, "list_improved", 1, 1024), _launcher(plan, "improve", n, 128, n)
+    operands, pairs = (*_matrices(D, P), *_edges(tails, heads, weights)), (_or_null(touched), count)
     for edge in map(np.int32, range(tails.size)):
-        launch((*operands, edge, rows, _or_null(touched), count))
+        list_improved((*operands, edge, vertices, parents, positions, values, size))
+        improve_rows((*operands, edge, vertices, parents, values, size, *pairs))
     return int(count[0])
 
 
@@ -124,13 +125,22 @@ def repair(
     offsets[1:] = cupy.cumsum(counts)
     total = int(offsets[n])
     pairs, values, offers = cupy.empty(total, np.int64), cupy.empty(total, D.dtype), cupy.empty(total, D.dtype)
-    vertices, tails_of_offers = cupy.empty(total, np.int32), cupy.empty(total, np.int32)
+    vertices, tails_of_offers, lists = (cupy.empty(size, np.int32) for size in (total, total, 2 * total))
     if total:
         marking = _marking(D, P, adjacency, tails, heads, weights, tolerance)
         edges_in = adjacency.first, adjacency.tails, adjacency.weights_in
         is_endless = cupy.zeros(1, np.int32)
-        results = offsets, pairs, values, vertices, offers, tails_of_offers, _or_null(touched), is_endless
+        results = offsets, pairs, values, vertices, lists, offers, tails_of_offers, _or_null(touched), is_endless
         _launcher(plan, "repair", n, 128, 2 * _words(n))((*marking, *edges_in, *results))
         if int(is_endless[0]):
             return None
     return pairs, values
+
+
+def count_changed(plan: KernelPlan, D: Any, pairs: Any, values: Any) -> int:
+    """Compute `UpdateKernels.count_changed` of the contract."""
+    if not pairs.size:
+        return 0
+    count, blocks = cupy.zeros(1, np.uint64), min(-(-pairs.size // 128), _BLOCKS * multiprocessors())
+    _launcher(plan, "count_changed", blocks, 128)((D, pairs, values, np.int64(pairs.size), count))
+    return int(count[0])

@@ -6,8 +6,8 @@
 //
 // Worse edges: the row marks the vertices whose best path may use them, by breadth-first search along edges of the tree
 // or, without P, along tight edges. All marked vertices of a row then take their best offer from the values of the last
-// pass, until no value improves. A pass reads only vertices with a neighbour that the last pass changed. A
-// predecessor is the tail of a strict improvement over the values of the last pass, so predecessors make no circle
+// pass, until no value improves. A pass reads only vertices with a neighbour that the last pass changed,
+// from a list that the last pass made. A predecessor is the tail of a strict improvement over the values of the last pass, so predecessors make no circle
 // unless a cycle gains. A row with k marked vertices ends after k + 1 passes, unless the rounding of sums makes a cycle
 // gain.
 //
@@ -17,6 +17,7 @@
 
 #define WARP 32
 #define BATCH 8  // words that a warp reads at a time
+#define EDGES 4  // edges that a thread reads at a time
 
 INLINE bool is_better(element x, element y) { return ne(plus(y, x), y); }
 
@@ -121,49 +122,78 @@ extern "C" __global__ void __launch_bounds__(WARP *WARP)
 
 // Better edges --------------------------------------------------------------------------------------------------------
 
-// ``states`` (n,): 0 for a vertex that does not improve, 1 for one that improves, and 2 for one that improves as all
-// vertices before it in the tree do. Return whether j is such a vertex.
-INLINE bool all_improve(const int *tree, int n, int j, unsigned char *states) {
-    int x = j;
-    for (int step = 0; step < n && states[x] == 1; ++step) {
-        x = tree[x];
-        if (x < 0 || x >= n) break;  // a tree that is none must not lead outside of the arrays
+// List the vertices (n,) that the edge u → v improves in row u, and their values in row v. No other vertex improves in
+// any row. With P, ``parents`` receives for each the position of the vertex before it in the tree of row v: -1 for v
+// itself, and -2 if that vertex is not listed. ``positions``: (n,), workspace. One block. The order of the list depends
+// on the threads, and no result.
+extern "C" __global__ void __launch_bounds__(1024)
+    list_improved(const element *D, const int *P, int n, const int *tails, const int *heads, const element *weights,
+                  int edge, int *vertices, int *parents, int *positions, element *values, int *size) {
+    __shared__ int total;
+    const int u = tails[edge], v = heads[edge];
+    const element *row = D + (long long)u * n, *onwards = D + (long long)v * n, weight = weights[edge];
+    if (threadIdx.x == 0) total = 0;
+    __syncthreads();
+    for (int j = threadIdx.x; j < n; j += blockDim.x) {
+        const element value = onwards[j], old = row[j];
+        positions[j] = -2;
+        if (eq(value, ZERO) || !is_better(times(weight, value), old)) continue;
+        const int place = atomicAdd(&total, 1);
+        positions[j] = place, vertices[place] = j, values[place] = value;
     }
-    const bool found = x >= 0 && x < n && states[x] == 2;
-    states[j] = found ? 2 : 0;
-    return found;
+    __syncthreads();
+    if (P) {
+        const int *tree = P + (long long)v * n;
+        for (int k = threadIdx.x; k < total; k += blockDim.x) {
+            const int j = vertices[k], before = tree[j];  // a tree that is none must not lead outside of the arrays
+            parents[k] = j == v ? -1 : before < 0 || before >= n ? -2 : positions[before];
+        }
+    }
+    if (threadIdx.x == 0) *size = total;
 }
 
-// Improve row i by the edge u → v. ``before`` (n,): row u without this edge.
-INLINE void improve_row(element *D, int *P, int n, long long i, int u, int v, element weight, const element *before,
-                        unsigned char *states, unsigned char *touched, unsigned long long *count) {
-    if (i == v) return;
+// Improve rows by the edge u → v. ``touched`` (n, n): the pairs that changed before, or null. ``count``: how many pairs
+// improve that were not touched.
+extern "C" __global__ void __launch_bounds__(128)
+    improve(element *D, int *P, int n, const int *tails, const int *heads, const element *weights, int edge,
+            const int *vertices, const int *parents, const element *values, const int *size, unsigned char *touched,
+            unsigned long long *count) {
+    DYNAMIC_SHARED(improves);  // (n,), with P
+    __shared__ int has_changed;
+    const int u = tails[edge], v = heads[edge], listed = *size;
+    const long long i = blockIdx.x;
+    if (listed == 0 || i == v) return;
     element *row = D + i * n;
-    const element *onwards = D + (long long)v * n, to_tail = row[u], offer = times(to_tail, weight);
-    const int *tree = P + (long long)v * n;
-    const bool improves_tail = !P || is_better(times(weight, onwards[v]), before[v]);
-    const bool is_open = ne(to_tail, ZERO) && is_better(offer, row[v]) && improves_tail;
+    const element to_tail = row[u], to_head = row[v], offer = times(to_tail, weights[edge]);
+    const bool is_open = ne(to_tail, ZERO) && is_better(offer, to_head);
     __syncthreads();
     if (!is_open) return;
     if (P) {
-#pragma unroll 4
-        for (int j = threadIdx.x; j < n; j += blockDim.x) {
-            const element y = onwards[j], x = row[j], from_tail = before[j];
-            const bool improves = ne(y, ZERO) && is_better(times(weight, y), from_tail) && is_better(times(offer, y), x);
-            states[j] = j == v ? 2 : improves;
-        }
-        __syncthreads();
+        for (int k = threadIdx.x; k < listed; k += blockDim.x)
+            improves[k] = is_better(times(offer, values[k]), row[vertices[k]]);
+        do {  // once, unless the rounding of sums makes a vertex improve behind one that does not
+            __syncthreads();
+            if (threadIdx.x == 0) has_changed = 0;
+            __syncthreads();
+            for (int k = threadIdx.x; k < listed; k += blockDim.x) {
+                const int before = parents[k];
+                if (before == -1 || !improves[k] || (before >= 0 && improves[before])) continue;
+                improves[k] = 0, has_changed = 1;
+            }
+            __syncthreads();
+        } while (has_changed);
     }
     unsigned long long own = 0;
-    for (int j = threadIdx.x; j < n; j += blockDim.x) {
+    for (int k = threadIdx.x; k < listed; k += blockDim.x) {
+        const int j = vertices[k];
+        const element value = times(offer, values[k]);
         if (P) {
-            if (!states[j] || !all_improve(tree, n, j, states)) continue;
-            P[i * n + j] = j == v ? u : tree[j];
-        } else {
-            const element y = onwards[j];
-            if (eq(y, ZERO) || !is_better(times(weight, y), before[j]) || !is_better(times(offer, y), row[j])) continue;
+            if (!improves[k]) continue;
+            P[i * n + j] = j == v ? u : P[(long long)v * n + j];
+        } else if (!is_better(value, row[j])) {
+            continue;
         }
-        row[j] = times(offer, onwards[j]);
+        row[j] = value;
         if (touched) {
             own += !touched[i * n + j];
             touched[i * n + j] = 1;
@@ -172,22 +202,6 @@ INLINE void improve_row(element *D, int *P, int n, long long i, int u, int v, el
         }
     }
     if (own) atomicAdd(count, own);
-}
-
-// Improve all rows by one of k edges. ``rows`` (2, n): the row of the tail of this edge, in the place ``edge`` % 2, and
-// the result for the tail of the next edge, in the other place. ``touched`` (n, n): the pairs that changed before, or
-// null. ``count``: how many pairs improve that were not touched.
-extern "C" __global__ void __launch_bounds__(128)
-    improve(element *D, int *P, int n, int k, const int *tails, const int *heads, const element *weights, int edge,
-            element *rows, unsigned char *touched, unsigned long long *count) {
-    DYNAMIC_SHARED(states);  // (n,), with P
-    const long long i = blockIdx.x;
-    const element *before = rows + (long long)(edge % 2) * n;
-    improve_row(D, P, n, i, tails[edge], heads[edge], weights[edge], before, (unsigned char *)states, touched, count);
-    if (edge + 1 == k || i != tails[edge + 1]) return;
-    __syncthreads();
-    element *next = rows + (long long)((edge + 1) % 2) * n;
-    for (int j = threadIdx.x; j < n; j += blockDim.x) next[j] = D[i * n + j];
 }
 
 // Worse edges ---------------------------------------------------------------------------------------------------------
@@ -271,16 +285,16 @@ extern "C" __global__ void __launch_bounds__(128)
 
 // Repair the marked vertices of each row. Row i has the places ``offsets[i]`` … ``offsets[i + 1]`` - 1 of ``pairs`` and
 // ``values``, which receive the marked pairs i · n + j and their old values, and of the workspace ``vertices``,
-// ``offers`` and ``tails_of_offers``. ``touched`` (n, n): receives the marked pairs, or null. ``is_endless``: set if a
+// ``lists`` (two places for each), ``offers`` and ``tails_of_offers``. ``touched`` (n, n): receives the marked pairs, or null. ``is_endless``: set if a
 // row did not end.
 extern "C" __global__ void __launch_bounds__(128)
     repair(element *D, int *P, int n, const long long *starts, const int *ends, const element *lengths, int lanes,
            int k, const int *tails, const int *heads, const element *weights, double share, double slack,
            const long long *first, const int *tails_in, const element *lengths_in, const long long *offsets,
-           long long *pairs, element *values, int *vertices, element *offers, int *tails_of_offers,
-           unsigned char *touched, int *is_endless) {
+           long long *pairs, element *values, int *vertices, int *lists, element *offers,
+           int *tails_of_offers, unsigned char *touched, int *is_endless) {
     DYNAMIC_SHARED(memory);
-    __shared__ int size, has_changed;
+    __shared__ int size;
     const int i = blockIdx.x;
     const long long place = offsets[i];
     if (offsets[i + 1] == place) return;
@@ -289,9 +303,8 @@ extern "C" __global__ void __launch_bounds__(128)
     const Edges edges = {starts, ends, lengths, lanes};
     const Worse worse = {k, tails, heads, weights, share, slack};
     const int words = (n + 31) / 32;
-    unsigned *marks = (unsigned *)memory, *is_open = marks + words;  // the vertices that a pass reads
+    unsigned *marks = (unsigned *)memory, *is_open = marks + words;  // the vertices that the next pass reads
     const int count = mark(row, tree, i, n, edges, worse, marks, members, &size);
-    for (int w = threadIdx.x; w < words; w += blockDim.x) is_open[w] = marks[w];
     for (int m = threadIdx.x; m < count; m += blockDim.x) {
         const int v = members[m];
         const long long pair = (long long)i * n + v;
@@ -300,44 +313,67 @@ extern "C" __global__ void __launch_bounds__(128)
         row[v] = ZERO;
         if (tree) tree[v] = NONE;
     }
+    int *list = members, *next = lists + 2 * place, open = count;
     for (int pass = 0;; ++pass) {
         __syncthreads();
-        if (threadIdx.x == 0) has_changed = 0;
-        for (int m = threadIdx.x; m < count; m += blockDim.x) {
-            const int v = members[m];
+        if (threadIdx.x == 0) size = 0;
+        for (int w = threadIdx.x; w < words; w += blockDim.x) is_open[w] = 0;
+        for (int m = threadIdx.x; m < open; m += blockDim.x) {
+            const int v = list[m];
+            const long long last = first[v + 1];
             element best = row[v];
             int from = -1;
-            if (!(is_open[v / 32] >> v % 32 & 1)) {
-                tails_of_offers[place + m] = -1;
-                continue;
-            }
-            for (long long e = first[v]; e < first[v + 1]; ++e) {
-                const int p = tails_in[e];
-                if (eq(row[p], ZERO) || eq(lengths_in[e], ZERO)) continue;
-                const element value = times(row[p], lengths_in[e]);
-                if (is_better(value, best)) best = value, from = p;
+            for (long long e = first[v]; e < last; e += EDGES) {
+                int p[EDGES];
+                element x[EDGES], length[EDGES];
+#pragma unroll
+                for (int b = 0; b < EDGES; ++b) {  // all loads begin before the first comparison
+                    p[b] = e + b < last ? tails_in[e + b] : -1;
+                    length[b] = e + b < last ? lengths_in[e + b] : ZERO;
+                }
+#pragma unroll
+                for (int b = 0; b < EDGES; ++b) x[b] = p[b] < 0 ? ZERO : row[p[b]];
+#pragma unroll
+                for (int b = 0; b < EDGES; ++b) {
+                    if (eq(x[b], ZERO) || eq(length[b], ZERO)) continue;
+                    const element value = times(x[b], length[b]);
+                    if (is_better(value, best)) best = value, from = p[b];
+                }
             }
             offers[place + m] = best, tails_of_offers[place + m] = from;
         }
         __syncthreads();
-        for (int w = threadIdx.x; w < words; w += blockDim.x) is_open[w] = 0;
-        __syncthreads();
-        for (int m = threadIdx.x; m < count; m += blockDim.x) {
-            const int from = tails_of_offers[place + m], v = members[m];
+        for (int m = threadIdx.x; m < open; m += blockDim.x) {
+            const int from = tails_of_offers[place + m], v = list[m];
             if (from < 0) continue;
             row[v] = offers[place + m];
             if (tree) tree[v] = from;
-            has_changed = 1;
-            for (long long e = starts[v]; e < starts[v + 1]; ++e) {
-                const unsigned bit = 1u << ends[e] % 32;
-                if (marks[ends[e] / 32] & bit) atomicOr(is_open + ends[e] / 32, bit);
+            const long long last = starts[v + 1];
+            for (long long e = starts[v]; e < last; e += EDGES) {
+                int y[EDGES];
+#pragma unroll
+                for (int b = 0; b < EDGES; ++b) y[b] = e + b < last ? ends[e + b] : -1;
+#pragma unroll
+                for (int b = 0; b < EDGES; ++b)
+                    if (y[b] >= 0 && marks[y[b] / 32] >> y[b] % 32 & 1) mark_one(y[b], is_open, next, &size);
             }
         }
         __syncthreads();
-        if (!has_changed) return;
+        open = size, list = next, next = lists + 2 * place + (pass % 2 ? 0 : count);
+        if (!open) return;
         if (pass > count) {
             if (threadIdx.x == 0) *is_endless = 1;
             return;
         }
     }
+}
+
+// Add to ``changed`` how many of the pairs i · n + j of D have another value than before.
+extern "C" __global__ void __launch_bounds__(128)
+    count_changed(const element *D, const long long *pairs, const element *values, long long total,
+                  unsigned long long *changed) {
+    unsigned long long own = 0;
+    for (long long k = (long long)blockIdx.x * blockDim.x + threadIdx.x; k < total; k += gridDim.x * blockDim.x)
+        own += ne(D[pairs[k]], values[k]);
+    if (own) atomicAdd(changed, own);
 }
