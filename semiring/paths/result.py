@@ -750,7 +750,8 @@ class Paths(PairQueries):
         sources = np.arange(self.count_of_vertices, dtype=np.int32)
         trees = self._all_trees(sources)
         stack = (prod(trees.shape[:-2]), *trees.shape[-2:])
-        edges = count_path_vertices(trees.reshape(stack), sources, None).reshape(trees.shape)
+        counts, _ = count_path_vertices(trees.reshape(stack), sources, None)
+        edges = counts.reshape(trees.shape)
         edges -= 1
         for vertex, cycle in self._cycles():
             edges[(*vertex, vertex[-1])] = len(cycle) - 1

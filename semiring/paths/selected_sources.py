@@ -338,7 +338,7 @@ class SomePaths(Paths):
         sources, targets = self._ends
         trees = self._all_trees(sources)
         stack = (prod(trees.shape[:-2]), *trees.shape[-2:])
-        counts = count_path_vertices(trees.reshape(stack), sources, targets)
+        counts, _ = count_path_vertices(trees.reshape(stack), sources, targets)
         return self._hide_unbounded(counts.reshape(*trees.shape[:-1], counts.shape[-1]) - 1, -1)
 
     def total(self, W: Any, operation: str = "sum") -> Any:

@@ -32,19 +32,23 @@ def list_vertices(predecessors: Any, sources: Any, targets: Any, length: int | N
     xp, (*stack, p, n) = array_namespace(predecessors), predecessors.shape
     trees = predecessors.reshape(int(np.prod(stack, dtype=np.int64)), p, n)
     starts = xp.asarray(sources, np.int32)
-    counts = count_path_vertices(trees, sources, targets, starts)
-    ends = xp.arange(n, dtype=np.int32) if targets is None else xp.asarray(targets, np.int32)
-    vertices = _new_vertices(counts, int(counts.max()) if counts.size else 0, length)
+    counts, longest = count_path_vertices(trees, sources, targets, starts)
+    if targets is not None:
+        ends = xp.asarray(targets, np.int32)
+    else:
+        ends = starts if np.array_equal(sources, np.arange(n)) else xp.arange(n, dtype=np.int32)
+    vertices = _new_vertices(counts, longest, length)
     if vertices.size:
         kernels: Any = backend_for(trees, min_plus, _INT32).capabilities.paths
         kernels.write_paths(trees, starts, ends, counts, vertices, get_threads())
     return vertices.reshape(*stack, p, ends.size, vertices.shape[-1]), counts.reshape(*stack, p, ends.size)
 
 
-def count_path_vertices(predecessors: Any, sources: Any, targets: Any, starts: Any = None) -> Any:
-    """Return the number (count, p, q) of vertices of each path to the targets, 0 without one; see `list_vertices`.
+def count_path_vertices(predecessors: Any, sources: Any, targets: Any, starts: Any = None) -> tuple[Any, int]:
+    """Return the number (count, p, q) of vertices of each path to the targets, 0 without one, and the greatest number.
 
-    ``starts``: the sources where the predecessors are, int32; None copies them there.
+    The parameters are those of `list_vertices`. ``starts`` are the sources where the predecessors are, int32; None
+    copies them there.
 
     Raises `ValueError` if the predecessors are not those of paths, and `TooLargeError`.
     """
@@ -57,14 +61,15 @@ def count_path_vertices(predecessors: Any, sources: Any, targets: Any, starts: A
         kernels.count_vertices(predecessors, starts, counts, get_threads())
     if targets is not None:
         counts = xp.ascontiguousarray(counts[..., xp.asarray(targets, np.int32)])
-    if counts.size and int(counts.min()) < 0:
+    longest = int(counts.view(np.uint32).max()) if counts.size else 0  # one reduction, where -1 is the greatest number
+    if longest > predecessors.shape[-1]:
         _, row, end = np.unravel_index(int((counts < 0).argmax()), counts.shape)
         target = end if targets is None else targets[end]
         raise ValueError(
             f"the predecessors on the way from vertex {int(sources[row])} to {int(target)} lead in a cycle, or to a "
             "number that is no vertex: compute the paths again"
         )
-    return counts
+    return counts, longest
 
 
 def list_found(find: Callable[[int, int], list[int]], p: int, q: int, length: int | None) -> tuple[Any, Any]:

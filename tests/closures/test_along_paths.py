@@ -141,7 +141,7 @@ def test_paths_of_many_vertices(n):
     before[8] = 0
     roots = np.zeros(1, np.int32)
     hops = np.r_[np.arange(7), -1, 1 + np.arange(n - 8)]
-    np.testing.assert_array_equal(count_path_vertices(before[None, None], roots, None)[0, 0], hops + 1)
+    np.testing.assert_array_equal(count_path_vertices(before[None, None], roots, None)[0][0, 0], hops + 1)
     before[n - 9] = n - 1
     with pytest.raises(ValueError, match="cycle"):
         count_path_vertices(before[None, None], roots, None)
