@@ -10,11 +10,13 @@ An operator takes its semiring as text (`semiring.autodiff.rules.key_of`). Backw
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from inspect import Parameter, Signature
 from types import new_class
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils import dlpack
 
 from semiring.algebra import Semiring
 from semiring.arrays.tensors import as_tensor, bfloat16_array, is_bfloat16_tensor
@@ -37,6 +39,8 @@ __all__ = [
     "sums_up",
 ]
 
+_CUDA = 2  # the type of a GPU in DLPack
+
 
 def _call_on_arrays(function: Callable[..., Any], tensors: Sequence[Tensor | None], *options: Any) -> Any:
     """Call a function on NumPy (on a GPU: CuPy) views of tensors, and return its results as tensors without a copy."""
@@ -48,8 +52,30 @@ def _call_on_arrays(function: Callable[..., Any], tensors: Sequence[Tensor | Non
     from semiring.arrays.device import activate_device, as_cupy
 
     with activate_device([tensor for tensor in plain if tensor is not None]):
-        arrays = (None if tensor is None else as_cupy(tensor) for tensor in plain)
-        return _export(torch.from_dlpack, function(*arrays, *options))
+        arrays = (None if tensor is None else as_cupy(_Export(tensor)) for tensor in plain)
+        return _export(_import, function(*arrays, *options))
+
+
+class _Export:
+    """A tensor on a GPU as CuPy reads it, on PyTorch's current stream.
+
+    The protocol of PyTorch and CuPy compares their streams for each array, which takes longer than a launch.
+    """
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return dlpack.to_dlpack(self.tensor)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return _CUDA, self.tensor.device.index
+
+
+def _import(array: Any) -> Tensor:
+    """Return a CuPy array as a tensor without a copy, on PyTorch's current stream."""
+    tensor: Tensor = dlpack.from_dlpack(array.__dlpack__(stream=-1))
+    return tensor
 
 
 def _export(convert: Callable[[Any], Tensor], results: Any) -> Any:
@@ -106,6 +132,10 @@ def _schema(primitive: Primitive) -> str:
     return f"({', '.join([*arrays, *static])}) -> {f'({results})' if primitive.outputs > 1 else results}"
 
 
+#: The signature of an operator, which `autograd.Function` would else derive in each call.
+_ANY_ARGUMENTS = Signature([Parameter("arguments", Parameter.VAR_POSITIONAL)])
+
+
 class DifferentiableOperator:
     """A primitive as a custom operator, for the compiler, for autograd and for the transforms of `torch.func`.
 
@@ -122,6 +152,7 @@ class DifferentiableOperator:
         operator.register_fake(self._make_fake)
         operator.register_autograd(self._backward, setup_context=self._save_arrays)
         operator.register_vmap(self._apply_vmap)
+        operator.__signature__ = _ANY_ARGUMENTS
         self.operator = operator
         members = {
             "forward": staticmethod(operator),
