@@ -7,7 +7,7 @@ becomes dense.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
 from typing import Any
 
@@ -474,15 +474,21 @@ class _Product:
         result = values
         if self.code is not None:
             result = decode(values, self.semiring, self.dtype, limit=self.code.limit)
-        if witness is not None:
+        is_noted = self.is_on_device and self.code is None  # by the kernels of a GPU
+        if witness is not None and not is_noted:
             witness[result == self.semiring.zero_for(self.dtype)] = -1
         return result
 
     def _witness_dtype(self, inner: int) -> np.dtype[Any]:
         return np.dtype(np.int32 if inner < 2**31 else np.int64)
 
-    def _make_witness(self, inner: int, shape: Any) -> Array | None:
-        return self.xp.full(shape, -1, self._witness_dtype(inner)) if self.has_witness else None
+    def _make_witness(self, inner: int, shape: Any, *, is_written: bool = False) -> Array | None:
+        """Return an array for witnesses below ``inner``, filled with -1 unless kernels write every element, or None."""
+        if not self.has_witness:
+            return None
+        make: Any = self.xp.empty if is_written else partial(self.xp.full, fill_value=-1)
+        witness: Array = make(shape, dtype=self._witness_dtype(inner))
+        return witness
 
     def _record(self, kernel: str, A: Any, B: Any, values: Array, accumulators: dict[str, int] | None = None) -> None:
         if is_recording():
@@ -525,7 +531,9 @@ class _Product:
         rows, columns = (1 if x.ndim == 1 else x.shape[axis] for x, axis in ((A, -2), (B, -1)))
         batch = shape[: len(shape) - (A.ndim > 1) - (B.ndim > 1)]
         C = self.xp.empty((*batch, rows, columns), self.plan.dtype)
-        witness = self._make_witness(A.columns.size if of_entries else A.shape[-1], C.shape)
+        is_mixed = isinstance(left, CompressedRows) or isinstance(right, CompressedRows)
+        inner = A.columns.size if of_entries else A.shape[-1]
+        witness = self._make_witness(inner, C.shape, is_written=is_mixed and self.is_on_device)
         if batch and 0 not in batch and self.is_on_device and isinstance(left, CompressedRows):
             stacks = [x if x is None else x.reshape(-1, rows, columns) for x in (C, witness)]
             matrices = self.xp.ascontiguousarray(right).reshape(-1, *right.shape[-2:])
