@@ -370,12 +370,13 @@ def _scaled_factors(
     G, gamma, X, alpha, Y, beta = arrays
     for_X, for_Y = _roles(places, sizes)
     dX = dY = None
-    if needs[0]:
-        turned = (_turn(x, places[1]) for x in (Y, beta))
-        dX = library.call("entry_scaled_product", G, gamma, *turned, alpha, *for_X)
-    if needs[1]:
-        turned = (_turn(x, places[0]) for x in (X, alpha))
-        dY = library.call("entry_scaled_product", *turned, G, gamma, beta, *for_Y)
+    for operand in (1, 0) if places[0] is not None else (0, 1):  # a sort of the places before the sums at the places
+        if operand == 0 and needs[0]:
+            turned = (_turn(x, places[1]) for x in (Y, beta))
+            dX = library.call("entry_scaled_product", G, gamma, *turned, alpha, *for_X)
+        if operand == 1 and needs[1]:
+            turned = (_turn(x, places[0]) for x in (X, alpha))
+            dY = library.call("entry_scaled_product", *turned, G, gamma, beta, *for_Y)
     return dX, dY
 
 

@@ -28,8 +28,8 @@ def kernels(monkeypatch):
     _, module = map(import_module, MODULES)
     compiled = {}
 
-    def kernel(name, number, index, lanes, width, device):
-        text = module.source(number, index, lanes, width)
+    def kernel(name, number, index, sizes, device):
+        text = module.source(number, index, sizes)
         if text not in compiled:
             compiled[text] = HostKernels(text)
 
@@ -62,7 +62,10 @@ def draw(rng, shape):
 @pytest.mark.parametrize(
     ("has_constant", "width"), [(False, 37), (True, 37), (False, 5), (False, 136), (True, 12), (False, 6)]
 )
-def test_sums_are_those_of_the_host(form, dtype, batch, has_constant, width, kernels, monkeypatch, rng):
+@pytest.mark.parametrize("folds", ["never", "always", "in vain"])
+def test_sums_are_those_of_the_host(form, dtype, batch, has_constant, width, folds, kernels, monkeypatch, rng):
+    """Exponents are folded into factors, and in vain if they overflow there."""
+    monkeypatch.setattr(kernels, "_FOLDED", 0 if folds != "never" else 1 << 40)
     count = 60  # threads lie along the width
     m, k, n = {"rows": (9, 12, width), "columns": (width, 12, 9), "entries": (9, width, 12)}[form]
     height, width = {"rows": (m, k), "columns": (k, n), "entries": (m, n)}[form]
@@ -79,6 +82,9 @@ def test_sums_are_those_of_the_host(form, dtype, batch, has_constant, width, ker
     for which, shape in enumerate(shapes):
         array = draw(rng, shape) if which in (1, 3, 4) else rng.normal(size=shape)
         arrays.append(array.reshape(shape if len(shape) > 2 else (*lead, *shape)).astype(dtype))
+    if folds == "in vain":
+        shift = 96 if dtype == "float32" else 720
+        arrays[1], arrays[4] = arrays[1] + arrays[1].dtype.type(shift), arrays[4] - arrays[1].dtype.type(shift)
     if has_constant:
         arrays[0] = np.broadcast_to(arrays[0].dtype.type(2), arrays[0].shape)  # one number, repeated
         arrays[2] = np.broadcast_to(arrays[0].dtype.type(-1), arrays[2].shape)
@@ -98,8 +104,10 @@ def test_sums_are_those_of_the_host(form, dtype, batch, has_constant, width, ker
 @needs_nvrtc
 @pytest.mark.parametrize("number", ["float32", "float64"])
 def test_nothing_is_spilled_in_a_loop(number, kernels):
-    for lanes, width in ((1, 1), (32, 1), (16, 16 // np.dtype(number).itemsize)):
-        _, log = compile_for("sm_90a", kernels.source(number, "int64", lanes, width), ("-std=c++17",))
+    pack = 16 // np.dtype(number).itemsize
+    general = (1, 1, 1, 1, 0), (32, 1, 1, 1, 0), (16, pack, 1, 1, 0), (32, pack, 1, 0, 0), (32, pack, 0, 1, 0)
+    for sizes in (*general, (16, pack, 1, 1, 1), (32, 1, 1, 1, 1)):
+        _, log = compile_for("sm_90a", kernels.source(number, "int64", sizes), ("-std=c++17",))
         spills = [int(size) for size in re.findall(r"(\d+) bytes spill stores", log)]
-        assert len(spills) == 2
+        assert len(spills) == 3
         assert max(spills) <= 32  # a register that the compiler saves outside loops

@@ -21,6 +21,7 @@ from sparse_cases import CONTRACT_CASES, FAULTS, check_contract, check_faults, c
 
 from semiring import CATALOGUE
 from semiring.kernels.cuda import CudaBackend
+from semiring.kernels.cuda.product.scaled_entries import add_scaled_entries, add_scaled_rows
 from semiring.kernels.engine import Engine, make_plan
 
 #: Semiring, dtype, and whether no sign bit is set: one for each kind of word, of copy and of instruction.
@@ -83,6 +84,20 @@ def sparse(rng: np.random.Generator) -> None:
             check_faults(CudaBackend(), make_plan(CATALOGUE["min_plus"], "float64"), rng, fault, index, put, get)
     for kind in ("csr", "csc", "coo"):  # index arrays are validated, sorted and transposed
         check_functions(kind, rng, put, get)
+    for dtype in ("float32", "float64"):
+        for width in (5, 8, 136):
+            scaled_entries(dtype, width, rng)
+
+
+def scaled_entries(dtype: str, width: int, rng: np.random.Generator) -> None:
+    places = cupy.asarray(rng.integers(0, 12, (2, 300)))
+    for scale in (1, 300):  # exponents within the range of products, and outside
+        X, alpha, Y, beta, gamma = (
+            cupy.asarray((scale * rng.normal(size=shape)).astype(dtype))
+            for shape in ((300,), (300,), *[(3, 12, width)] * 3)
+        )
+        add_scaled_rows(X, alpha, places, Y, beta, gamma, (12, 12))
+        add_scaled_entries(Y, beta, gamma, beta, alpha[None], places)
 
 
 def main() -> None:

@@ -160,6 +160,30 @@ def test_sparse_tensors_stay_on_the_gpu(library, xs, rng):
         np.testing.assert_array_equal(dense(found), expected.toarray() if is_sparse else expected)
 
 
+@pytest.mark.parametrize("shift", [0.0, 90.0])
+@pytest.mark.parametrize("batch", [(), (3,)])
+@pytest.mark.parametrize("width", [32, 5])
+def test_gradients_of_log_plus(shift, batch, width, xs):
+    """Exponentials are folded into factors, unless those leave the range of float32, as those of the shift do."""
+    torch = pytest.importorskip("torch")
+    from semiring.torch import spmm
+
+    n, count = 500, 20_000
+    generator = torch.Generator("cuda").manual_seed(0)
+    edges = torch.randint(n, (2, count), generator=generator, device="cuda")
+    edges[0, :n] = torch.arange(n, device="cuda")
+    shapes = (count,), (*batch, n, width), (*batch, n, width)
+    values, X, g = (torch.rand(shape, generator=generator, device="cuda") for shape in shapes)
+    leaves = (4 * values).requires_grad_(), (X + shift).requires_grad_()
+    found = torch.autograd.grad(spmm(edges, leaves[0], (n, n), leaves[1], "log_plus"), leaves, g - 0.3)
+    wide = [leaf.detach().double().requires_grad_() for leaf in leaves]
+    terms = (wide[0][:, None] + wide[1][..., edges[1], :] - shift).exp()
+    sums = torch.zeros_like(wide[1]).index_add(-2, edges[0], terms)
+    expected = torch.autograd.grad(sums.log(), wide, g.double() - 0.3)
+    for own, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(own.cpu(), other.cpu(), rtol=1e-4, atol=1e-4 * float(other.abs().max()))
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int16"])
 def test_indices_of_narrow_dtypes(dtype, xs, rng):
     """The shape and the number of entries exceed the dtype of the indices."""

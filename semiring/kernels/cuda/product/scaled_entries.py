@@ -1,12 +1,16 @@
 """Add Σ X · Y · exp(alpha + beta + gamma) over the entries of sparse matrices on a GPU, by scaled_entries.cu.
 
-These are the gradients of products of a sparse and a dense matrix in log_plus: each term has its own exponent, so no
-scale can overflow. No call waits for the device, and no two threads add into one entry. An index outside of a matrix
-has no term.
+These are the gradients of products of a sparse and a dense matrix in log_plus. No call waits for the device, except to
+sort places, and no two threads add into one entry. An index outside of a matrix has no term.
+
+Where an entry of the operands occurs in many terms, its exponential is computed once, and terms are products. A kernel
+finds on the device whether they stay within the range of the dtype. Otherwise each term takes the exponential of its
+own exponent, so that no scale can overflow.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -20,6 +24,10 @@ from semiring.logs import CACHED_SECONDS, Compilation
 
 _THREADS = 256
 _MAX_GRID = 65535  # blocks of the second and the third axis of a grid
+_MAX_INT32 = 2**31 - 1
+_MAX_BLOCKS = 2112  # of fold_exponents, 16 for each multiprocessor of an H200
+_FOLDED = 4  # terms for each exponent of the operands from which on exponents are folded into factors
+_AHEAD = 4  # entries of a team of add_scaled_entries; AHEAD of the kernels
 _PACK_BYTES = 16  # of the most adjacent columns that a thread loads together
 _LONG = 1024  # entries of the longest row that one team adds
 
@@ -40,18 +48,26 @@ def add_scaled_rows(X: Any, alpha: Any, places: Any, Y: Any, beta: Any, gamma: A
         return result
     order = cupy.argsort(places[0])  # stable
     starts, columns = starts_of_rows(places[0][order], m), places[1][order]
+    if inner < _MAX_INT32:
+        columns = cupy.minimum(columns, inner).astype(np.int32)  # inner is outside too
     (X, x_step), (Y, y_step) = map(_read_factor, (X, Y))
     X, alpha, beta, gamma = X[order] if x_step else X, alpha[order], *map(cupy.ascontiguousarray, (beta, gamma))
     width = _pack_width(n, beta, gamma, *([Y] if y_step else []))
     lanes = min(32, 1 << (-(-n // width) - 1).bit_length())
     blocks = -(-m * lanes // _THREADS), min(_MAX_GRID, -(-n // (lanes * width)))
-    kernel = _kernel("add_scaled_rows", alpha.dtype.name, columns.dtype.name, lanes, width, current_device())
-    for part in _parts(stack):
-        own_Y, own_beta, own_gamma = Y if not y_step else _take(Y, part), _take(beta, part), _take(gamma, part)
-        own = result[part]
-        arrays = starts, columns, X, alpha, own_Y, own_beta, own_gamma, own
-        numbers = (*map(_stride, (beta, gamma)), np.int32(x_step), np.int32(y_step))
-        kernel((*blocks, len(own)), (_THREADS,), (*map(np.int64, (m, inner, n)), *arrays, *numbers))
+    number, index = alpha.dtype.name, columns.dtype.name
+    terms = stack * alpha.size * n
+
+    def launch(X: Any, Y: Any, steps: tuple[int, int], is_folded: bool, is_far: Any) -> None:
+        kernel = _kernel("add_scaled_rows", number, index, (lanes, width, *steps, int(is_folded)), current_device())
+        for part in _parts(stack):
+            own_Y, own_beta, own_gamma = Y if not steps[1] else _take(Y, part), _take(beta, part), _take(gamma, part)
+            own = result[part]
+            arrays = starts, columns, X, alpha, own_Y, own_beta, own_gamma, own
+            numbers = *map(_stride, (beta, gamma)), is_far
+            kernel((*blocks, len(own)), (_THREADS,), (*map(np.int64, (m, inner, n)), *arrays, *numbers))
+
+    _fold_and_launch(launch, ((X, alpha, x_step), (Y, beta, y_step)), terms)
     return result
 
 
@@ -66,21 +82,50 @@ def add_scaled_entries(X: Any, alpha: Any, Y: Any, beta: Any, gamma: Any, places
     result = cupy.empty((stack, count), alpha.dtype)
     if not result.size:
         return result
+    if not (m and n):
+        result.fill(0)
+        return result
     rows, columns = map(cupy.ascontiguousarray, places)
     (X, x_step), (Y, y_step) = map(_read_factor, (X, Y))
     alpha, beta, gamma = map(cupy.ascontiguousarray, (alpha, beta, gamma))
     factors = [x for x, step in ((X, x_step), (Y, y_step)) if step]
     width = _pack_width(inner, alpha, beta, *factors)
     lanes = min(32, 1 << (max(1, -(-inner // width)) - 1).bit_length())
-    kernel = _kernel("add_scaled_entries", alpha.dtype.name, columns.dtype.name, lanes, width, current_device())
-    for part in _parts(stack):
-        own_X, own_Y = (x if not step else _take(x, part) for x, step in ((X, x_step), (Y, y_step)))
-        own = result[part]
-        arrays = rows, columns, own_X, _take(alpha, part), own_Y, _take(beta, part), _take(gamma, part), own
-        numbers = (*map(_stride, (alpha, beta, gamma)), np.int32(x_step), np.int32(y_step))
-        given = (*map(np.int64, (count, m, inner, n)), *arrays, *numbers)
-        kernel((-(-count * lanes // _THREADS), 1, len(own)), (_THREADS,), given)
+    number, index = alpha.dtype.name, columns.dtype.name
+    blocks = -(-count * lanes // (_THREADS * _AHEAD)), 1
+
+    def launch(X: Any, Y: Any, steps: tuple[int, int], is_folded: bool, is_far: Any) -> None:
+        kernel = _kernel("add_scaled_entries", number, index, (lanes, width, *steps, int(is_folded)), current_device())
+        for part in _parts(stack):
+            own_X, own_Y = (x if not step else _take(x, part) for x, step in zip((X, Y), steps, strict=True))
+            own = result[part]
+            arrays = rows, columns, own_X, _take(alpha, part), own_Y, _take(beta, part), _take(gamma, part), own
+            numbers = *map(_stride, (alpha, beta, gamma)), is_far
+            kernel((*blocks, len(own)), (_THREADS,), (*map(np.int64, (count, m, inner, n)), *arrays, *numbers))
+
+    _fold_and_launch(launch, ((X, alpha, x_step), (Y, beta, y_step)), stack * count * inner)
     return result
+
+
+def _fold_and_launch(launch: Callable[..., None], pairs: tuple[tuple[Any, Any, int], ...], terms: int) -> None:
+    """Launch a kernel for factors with exponents and steps; if there are many terms, with the exponents folded.
+
+    Then two kernels are enqueued, and one of them does nothing: see FOLDED in scaled_entries.cu.
+    """
+    (X, alpha, x_step), (Y, beta, y_step) = pairs
+    if terms < _FOLDED * (alpha.size + beta.size):
+        launch(X, Y, (x_step, y_step), False, np.uint64(0))
+        return
+    is_far, folded = cupy.zeros(1, np.uint32), []
+    for factors, exponents, step in pairs:
+        result = cupy.empty(exponents.shape, exponents.dtype)
+        blocks = max(1, min(_MAX_BLOCKS, -(-exponents.size // (4 * _THREADS))))
+        kernel = _kernel("fold_exponents", exponents.dtype.name, "int32", (1, 1, 1, 1, 0), current_device())
+        given = np.int64(exponents.size), factors, exponents, result, np.int32(step), is_far
+        kernel((blocks,), (_THREADS,), given)
+        folded.append(result)
+    launch(*folded, (1, 1), True, is_far)
+    launch(X, Y, (x_step, y_step), False, is_far)
 
 
 def _read_factor(x: Any) -> tuple[Any, int]:
@@ -114,23 +159,25 @@ def _stride(x: Any) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _kernel(name: str, number: str, index: str, lanes: int, width: int, device: int) -> Any:
+def _kernel(name: str, number: str, index: str, sizes: tuple[int, ...], device: int) -> Any:
     under_way = Compilation("gradients of sparse products", "this GPU")
-    function = _module(number, index, lanes, width).get_function(name)
+    function = _module(number, index, sizes).get_function(name)
     under_way.finish(CACHED_SECONDS)
     return function
 
 
 @lru_cache(maxsize=32)
-def _module(number: str, index: str, lanes: int, width: int) -> Any:
-    return cupy.RawModule(code=source(number, index, lanes, width), options=("-std=c++17",), backend="nvrtc")
+def _module(number: str, index: str, sizes: tuple[int, ...]) -> Any:
+    return cupy.RawModule(code=source(number, index, sizes), options=("-std=c++17",), backend="nvrtc")
 
 
-def source(number: str, index: str, lanes: int, width: int) -> str:
-    """Return the text of the kernels for entries and indices of these dtypes, and a team of ``lanes`` threads.
+def source(number: str, index: str, sizes: tuple[int, ...]) -> str:
+    """Return the text of the kernels for entries and indices of these dtypes.
 
-    A thread loads ``width`` adjacent columns together.
+    The sizes are the threads of a team, the adjacent columns that a thread loads together, the steps of X and of Y, and
+    whether exponents are folded.
     """
-    types = f"typedef {ELEMENTS[number]} number;\ntypedef {ELEMENTS[index]} index_t;\n"
-    sizes = f"#define LANES {lanes}\n#define VECTOR {width}\n#define LONG {_LONG}\n"
-    return f"{types}{sizes}{text_of('scaled_entries.cu')}"
+    types = f"typedef {ELEMENTS[number]} number;\ntypedef {ELEMENTS[index]} index_t;\n#define LONG {_LONG}\n"
+    names = "LANES", "VECTOR", "X_STEP", "Y_STEP", "FOLDED"
+    defines = "".join(f"#define {name} {size}\n" for name, size in zip(names, sizes, strict=True))
+    return f"{types}{defines}{text_of('scaled_entries.cu')}"
