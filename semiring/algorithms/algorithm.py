@@ -94,6 +94,8 @@ class Algorithm:
         Whether it may close a part of another problem.
     below_zero_only : bool
         Whether it closes only floats below 0, which are read under potentials.
+    gaining_only : bool
+        Whether it closes only weights that gain, of which no potentials and factors were found.
     divides : bool
         Whether it only divides the problem into parts, because nothing else is correct. It stays a candidate when
         another method was named.
@@ -136,6 +138,7 @@ class Algorithm:
     axes: ClassVar[tuple[int, ...]] = (2,)
     closes_parts: ClassVar[bool] = False
     below_zero_only: ClassVar[bool] = False
+    gaining_only: ClassVar[bool] = False
     divides: ClassVar[bool] = False
     is_encoded: ClassVar[bool] = True
     apart: bool = False

@@ -9,8 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from semiring.algebra import Semiring
 from semiring.algorithms.algorithm import Algorithm, Method
 from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
 from semiring.algorithms.floyd_warshall import floyd_warshall
@@ -276,13 +280,17 @@ def dense_method_of(p: Problem) -> Method:
     else:
         storage, is_own = p.matrix.storage, p.semiring is facts.semiring and p.dtype == facts.dtype
         backend = p.backend if is_own else backend_for(facts.memory, facts.semiring, facts.dtype, storage)
-        schedule = schedule_for(backend.name, facts.dtype, storage, facts.semiring)
-        name = schedule.method(p.n, is_selective=has_min_and_max(facts.semiring))
-        if "close" in _BY_NAME[name].needs:
+        method = _fastest(backend.name, facts.dtype, storage, facts.semiring, p.n)
+        if "close" in method.needs:
             engine = Engine(backend, make_plan(facts.semiring, facts.dtype))
-            name = name if engine.can_close(p.n) else BLOCKED
-        method = _BY_NAME[name]
+            method = method if engine.can_close(p.n) else _BY_NAME[BLOCKED]
     return method if not p.is_packed or "bits" in method.storages else _BY_NAME["rkleene"]
+
+
+@lru_cache(maxsize=1024)
+def _fastest(backend_name: str, dtype: np.dtype[Any], storage: str, semiring: Semiring, n: int) -> Method:
+    schedule = schedule_for(backend_name, dtype, storage, semiring)
+    return _BY_NAME[schedule.method(n, is_selective=has_min_and_max(semiring))]
 
 
 def is_one_block(p: Problem) -> bool:

@@ -48,6 +48,7 @@ class SmallLoop(Algorithm):
     forms = ("elements",)
     axes = (2, 3)
     is_encoded = False
+    gaining_only = True
 
     def reason_by_options(self, c: Circumstances) -> str | None:
         if c.on_device or c.several or c.method != AUTO:

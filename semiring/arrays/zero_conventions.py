@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import lru_cache
 from math import isinf
@@ -23,7 +23,7 @@ import numpy as np
 from semiring.advice import advice, entry_name, matrix_name, option
 from semiring.algebra import Semiring
 from semiring.algebra.expressions.tree import is_floating
-from semiring.arrays.scans import PIECE, Scan
+from semiring.arrays.scans import PIECE, Scan, limits_of
 from semiring.errors import SuspiciousWeightsWarning
 from semiring.namespaces import Array
 
@@ -38,6 +38,7 @@ __all__ = [
 
 
 _SAMPLE = 1 << 13  # the entries of a matrix that are examined, which takes 4 µs
+_NO_WARNING = nullcontext()  # for dtypes of NumPy, whose minima never warn: `numpy.errstate` takes two microseconds
 _VERTICES = 64  # the vertices of a matrix on a GPU that are copied to the host
 _SILENCE = 'warnings.simplefilter("ignore", semiring.errors.SuspiciousWeightsWarning)'
 
@@ -64,11 +65,14 @@ def warn_of_other_zeros(A: Array, semiring: Semiring) -> None:
     n = A.shape[-1]
     if n < 2 or not A.size or _zeros_are_trusted.get() or not (A.dtype.kind in "if" or is_floating(A.dtype)):
         return
+    if n != 3 and not _has_infinite_zero(semiring):
+        return
     A = A if A.ndim == 2 else A[(0,) * (A.ndim - 3)][: 1 + _SAMPLE // (n * n)]
     rows = slice(None, None, 1 + n * n // _SAMPLE)
     sample, diagonal = A[..., rows, :], A.diagonal(0, -2, -1)[..., rows]
 
-    value, zero = _find_suspicious(sample, diagonal, semiring), semiring.zero_for(A.dtype)
+    zero = semiring.zero_for(A.dtype)
+    value = _find_suspicious(sample, diagonal, semiring, zero)
     if value is not None and not _occurs(A, zero):
         _warn(_message(value, semiring, A, zero))
     elif n == 3 and A.ndim == 2 and may_list_edges(A, zero):
@@ -89,8 +93,8 @@ def has_zero_edges(A: Array) -> bool:
     return bool(zeros - on_diagonal >= 2)
 
 
-def _find_suspicious(sample: Array, diagonal: Array, semiring: Semiring) -> Any:
-    """Return a value that probably means "no edge" in entries without the zero of the semiring, or None.
+def _find_suspicious(sample: Array, diagonal: Array, semiring: Semiring, zero: Any) -> Any:
+    """Return a value that probably means "no edge" in entries without the ``zero`` of the semiring, or None.
 
     The zero is infinite. The value is ∞, if that is not the zero. It is a 0 that is the best of all weights and
     occurs twice, because one 0 may be the weight of an edge, or a 0 that is the worst weight, of two thirds of the
@@ -101,14 +105,15 @@ def _find_suspicious(sample: Array, diagonal: Array, semiring: Semiring) -> Any:
     if not _has_infinite_zero(semiring):
         return None
     dtype = sample.dtype
-    with np.errstate(invalid="ignore"):  # a NaN of bfloat16; the scan of the entries reports it
+    # NumPy warns of a NaN of bfloat16. The scan of the entries reports it.
+    with _NO_WARNING if dtype.kind in "if" else np.errstate(invalid="ignore"):
         low, high = np.fmin.reduce(sample, None), np.fmax.reduce(sample, None)
 
     def count(value: Any) -> int:
         """Return how many entries of the sample off the diagonals are equal to a value."""
         return int(np.count_nonzero(sample == value) - np.count_nonzero(diagonal == value))
 
-    infinite, zero = np.iinfo(dtype).max if dtype.kind == "i" else dtype.type(np.inf), semiring.zero_for(dtype)
+    infinite = limits_of(dtype).max if dtype.kind == "i" else dtype.type(np.inf)
     if zero in (low, high) and count(zero):
         return None
     if zero != infinite == high and count(infinite):

@@ -9,7 +9,7 @@ together are the explanation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -19,6 +19,7 @@ from semiring.advice import option
 from semiring.algorithms.algorithm import AUTO, Algorithm, Circumstances, Method, check_backend, missing_needs
 from semiring.algorithms.dense import Dense, dense_method_of
 from semiring.algorithms.methods import candidates_in_order, check_method, matrix_methods, method_named, methods_for
+from semiring.algorithms.potentials.scales import has_factors
 from semiring.algorithms.schedule import BLOCKED
 from semiring.arrays.memory import format_bytes
 from semiring.arrays.zero_conventions import warn_of_other_zeros, warn_of_other_zeros_on_device
@@ -36,7 +37,7 @@ __all__ = ["Choice", "cheapest", "choose", "choose_with_warnings", "encode", "re
 _EXCEEDED = "not evaluated: its lower bound exceeds the best cost"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Choice:
     """The algorithm for a problem, with the problem as the algorithm closes it, and that of the caller.
 
@@ -71,13 +72,14 @@ def choose(p: Problem) -> Choice:
         facts = p.facts
     if p.options.method != AUTO:
         _check_named_method(p)
-    may_shift = facts.is_tropical and facts.dtype.kind == "f"
+    may_gain, kind = facts.is_tropical or has_factors(facts.semiring), facts.dtype.kind
     if facts.may_scan and facts.storage == "elements":
-        may_shift = facts.signs == "below" and may_shift  # the signs raise `DomainError`
-    if facts.dtype.kind == "i":
+        is_below = facts.signs == "below"  # the signs raise `DomainError`
+        may_gain = is_below if facts.is_tropical else may_gain
+    if kind == "i":
         _ = facts.counts_paths  # raises `DTypeError` and `IntegerOverflowError`
     circumstances = p.circumstances
-    allowed, excluded = _candidates(circumstances, may_shift)
+    allowed, excluded = _candidates(circumstances, may_gain, may_gain and facts.is_tropical and kind == "f")
     if circumstances.is_large or facts.storage == "sparse":
         allowed = tuple(sorted(allowed, key=lambda a: a.least_cost(p)))
     best = cheapest(allowed, p, answers)
@@ -100,12 +102,14 @@ def choose(p: Problem) -> Choice:
 Problem.choose = choose  # the parts of a problem are chosen by the same function
 
 
-def cheapest(candidates: Iterable[Algorithm], p: Any, answers: list[Answer]) -> tuple[Algorithm, Any] | None:
+def cheapest(candidates: Sequence[Algorithm], p: Any, answers: list[Answer]) -> tuple[Algorithm, Any] | None:
     """Return the cheapest candidate that closes a problem, with the problem as it reads it; None if none does.
 
     The candidates are evaluated in their order, and add their answers. If they are in the order of their least costs,
-    few are evaluated. A candidate that the caller named is chosen if it applies.
+    few are evaluated. A candidate that the caller named is chosen if it applies. The cost of a single candidate is
+    only computed for an explanation.
     """
+    has_rivals = len(candidates) > 1 or getattr(p, "explanation", None) is not None
     best: tuple[float, Algorithm, Any] | None = None
     encoded: Any = None
     for a in candidates:
@@ -120,7 +124,7 @@ def cheapest(candidates: Iterable[Algorithm], p: Any, answers: list[Answer]) -> 
         if why is not None:
             answers.append(Answer("algorithm", a.name, why))
             continue
-        cost = a.cost(q)
+        cost = a.cost(q) if has_rivals else 0.0
         rank = 0.0 if is_named else cost
         if best is None or rank < best[0]:
             why = _late_reason(a, q)
@@ -138,15 +142,17 @@ def reason_against(a: Algorithm, p: Any) -> str | None:
     if a.is_encoded and p.matrix.storage not in a.storages:
         return "the entries are no packed bits" if "bits" in a.storages else "the entries are packed bits"
     if a.below_zero_only and not p.is_shifted:
-        return _reason_by_signs(a)
+        return _reason_by_signs(a, may_gain=True)
     if a.needs and (lacks := missing_needs(a, p.backend)):
         return f"the backend has no {', '.join(lacks)}"
     return a.reason_against(p)
 
 
-def _reason_by_signs(a: Algorithm) -> str | None:
-    """Return why an algorithm does not close entries without floats below 0, or None."""
-    return "no floating-point weight is below 0" if a.below_zero_only else None
+def _reason_by_signs(a: Algorithm, may_gain: bool = False, may_shift: bool = False) -> str | None:
+    """Return why an algorithm does not close entries of which none gains, or none is a float below 0, or None."""
+    if a.below_zero_only and not may_shift:
+        return "no floating-point weight is below 0"
+    return "no weight gains" if a.gaining_only and not may_gain else None
 
 
 def encode(p: Problem, answers: list[Any]) -> Problem:
@@ -184,13 +190,14 @@ def _forget_candidates() -> None:
 
 
 @lru_cache(maxsize=1024)
-def _candidates(c: Circumstances, may_shift: bool) -> tuple[tuple[Algorithm, ...], tuple[Answer, ...]]:
+def _candidates(c: Circumstances, may_gain: bool, may_shift: bool) -> tuple[tuple[Algorithm, ...], tuple[Answer, ...]]:
     """Return the candidates that the circumstances allow, and the answers of the others.
 
-    ``may_shift``: whether the entries may be floats below 0, which are read under potentials.
+    ``may_gain``, ``may_shift``: whether weights may gain, and whether they may be floats below 0, which are read under
+    potentials.
     """
     candidates = candidates_in_order(c.method, c.method_options)
-    reasons = [(a, a.reason_by_options(c) or (None if may_shift else _reason_by_signs(a))) for a in candidates]
+    reasons = [(a, a.reason_by_options(c) or _reason_by_signs(a, may_gain, may_shift)) for a in candidates]
     allowed = tuple(a for a, why in reasons if why is None)
     return allowed, tuple(Answer("algorithm", a.name, why) for a, why in reasons if why is not None)
 

@@ -288,7 +288,7 @@ def _check_divergence(p: Problem, kernels: Kernels, plan: KernelPlan, D: Any) ->
         which, vertex = divmod(plan.status.diverged, p.n)
         error = _divergence_error(p, which, vertex, D)
         raise add_matrix_index(error, np.unravel_index(which, p.stack)) if p.is_stack else error
-    if not p.options.check or facts.strips is not None or 0 in facts.shape:
+    if not p.options.check or p.semiring.idempotent or facts.strips is not None or 0 in facts.shape:
         return
     if adds_exponentials(p.semiring) and not facts.uses_device:
         warn_of_divergence(semiring, D)
