@@ -282,8 +282,8 @@ def dense_method_of(p: Problem) -> Method:
         backend = p.backend if is_own else backend_for(facts.memory, facts.semiring, facts.dtype, storage)
         method = _fastest(backend.name, facts.dtype, storage, facts.semiring, p.n)
         if "close" in method.needs:
-            engine = Engine(backend, make_plan(facts.semiring, facts.dtype))
-            method = method if engine.can_close(p.n) else _BY_NAME[BLOCKED]
+            closures, plan = backend.capabilities.closures, make_plan(facts.semiring, facts.dtype)
+            method = method if closures is not None and closures.can_close(plan, p.n) else _BY_NAME[BLOCKED]
     return method if not p.is_packed or "bits" in method.storages else _BY_NAME["rkleene"]
 
 

@@ -207,6 +207,9 @@ class OneByOne(Algorithm):
         closings: list[Any] = [part.close for part in parts]
         if not is_validated or has_to_fit:
             closings = [_with_index(p, number, part.choose).run for number, part in enumerate(parts)]
+        elif parts and not p.circumstances.is_large:  # the choice reads only facts that are those of the stack
+            first = parts[0].choose()
+            closings = [first.run, *(first.for_equal(part).run for part in parts[1:])]
         for number, (part, close) in enumerate(zip(parts, closings, strict=True)):
             _with_index(p, number, close, D[number].T if part.facts.is_transposed else D[number])
         if p.predecessors is not None:

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from semiring.algorithms.algorithm import Algorithm, Circumstances
+from semiring.algorithms.algorithm import AUTO, Algorithm, Circumstances
 from semiring.algorithms.blocked_floyd_warshall import Range, blocked_floyd_warshall
 from semiring.algorithms.dense import dense_method_of
 from semiring.algorithms.schedule import schedule_for
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 __all__ = ["Order", "Triangular", "close_in_order", "find_order", "pivot_blocks"]
 
 _LEAST = 65536  # vertices: for fewer, n³ pairs take a GPU some ms, and the host's part of the scan takes as long
+_TOO_FEW = f"fewer than {_LEAST:,} vertices: the graph is not analysed"
 _FEW = 64  # edges are listed only if there are at most this many for each vertex,
 _LISTED = 1024  # and at most n² divided by this number
 _SPLIT = 4096  # sets of at most this many vertices are not split
@@ -137,13 +138,14 @@ class Triangular(Algorithm):
     complexity = "n³/6 bit pairs without cycles, n³ in one component"
 
     def reason_by_options(self, c: Circumstances) -> str | None:
-        return super().reason_by_options(c._replace(is_large=True))  # the bits are analysed when they are closed
+        why = super().reason_by_options(c._replace(is_large=True))  # the bits are analysed when they are closed
+        return why or (_TOO_FEW if c.method == AUTO and not c.is_large else None)
 
     def reason_against(self, p: Problem) -> str | None:
         if not p.semiring.idempotent:
             return "⊕ is not idempotent: it counts paths"
         if p.n < _LEAST and p.options.method != self.name:
-            return f"{p.n:,} vertices, fewer than {_LEAST:,}: the graph is not analysed"
+            return _TOO_FEW
         graphs = p.backend.capabilities.graphs
         if graphs is None or not graphs.has_bit_kernels(p.kernel_plan, p.n):
             return "the backend has no kernels for edges of packed bits"

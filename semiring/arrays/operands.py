@@ -512,8 +512,10 @@ def has_adjacent_elements(x: Any) -> bool:
 
 def is_same_memory(x: Any, y: Any) -> bool:
     """Return whether two arrays, or two packed matrices, have the same elements in memory in the same order."""
+    if x is y:
+        return True
     if type(x) is np.ndarray is type(y) and not np.may_share_memory(x, y):  # an eighth of the time of the last test
-        return x is y
+        return False
     x, y = memory_of(x), memory_of(y)
     if x is y:
         return True

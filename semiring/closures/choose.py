@@ -51,6 +51,11 @@ class Choice:
 
     run = run
 
+    def for_equal(self, p: Problem) -> Choice:
+        """Return the choice for a problem of the same form, all of whose facts that this choice has read are equal."""
+        fields = {"facts": p.facts, "predecessors": p.predecessors, "progress": p.progress, "place": p.place}
+        return Choice(self.algorithm, self.problem.replace(**fields), p, ())
+
     @property
     def method_name(self) -> str:
         """The name of the method that closes the matrix: for dense matrices that of the table of sizes."""
@@ -73,8 +78,8 @@ def choose(p: Problem) -> Choice:
     if p.options.method != AUTO:
         _check_named_method(p)
     may_gain, kind = facts.is_tropical or has_factors(facts.semiring), facts.dtype.kind
-    if facts.may_scan and facts.storage == "elements":
-        is_below = facts.signs == "below"  # the signs raise `DomainError`
+    if facts.storage == "elements" and (facts.may_scan or facts.is_tropical):
+        is_below = facts.signs == "below"  # the signs raise `DomainError`, unless the call must not wait for a device
         may_gain = is_below if facts.is_tropical else may_gain
     if kind == "i":
         _ = facts.counts_paths  # raises `DTypeError` and `IntegerOverflowError`

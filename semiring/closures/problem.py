@@ -178,8 +178,8 @@ class Facts:
             sample = memory_of(operand)
         elif strips is not None:
             self.storage = strips.storage
-        else:
-            self.__dict__["A"] = operand  # the fact `A` of a matrix that is stored as an array
+        if self.storage != "sparse":
+            self.__dict__["A"] = operand  # the fact `A`
         self.memory = sample  # an array in the memory of the kernels that close the matrix
         #: Whether the kernels of a GPU close the matrix.
         self.uses_device = type(sample) is not np.ndarray and self.storage != "sparse" and is_device_array(sample)
@@ -205,13 +205,11 @@ class Facts:
 
     @fact
     def A(self) -> Any:  # noqa: N802, the field's name for the matrix
-        """The array of all entries. Edges that are stored become an array here, when an algorithm reads them so.
+        """The array of all entries: the operand, or stored edges, which become an array when an algorithm reads them.
 
         The array is written in groups of rows by all threads if the edges are sorted: on one thread the page faults of
         new memory would take longer than the scan of the structure.
         """
-        if self.storage != "sparse":
-            return self.operand
         graph = self.__dict__.get("structure", NO_STRUCTURE)
         if graph.pattern is None or self.n < LEAST:
             return as_array(self.operand, self.semiring)

@@ -66,10 +66,12 @@ class Kernels:
         self.may_diverge, facts = self.plan.may_diverge, p.facts
         speed = closure_speed(self.backend.name, p.dtype, p.matrix.storage)
         self._panel = speed.panel
-        provides = 0 < p.n <= speed.graph and self.backend.capabilities.provides("replay")
+        may_record, has_loops = isinstance(a, Method) and a.recorded and p.progress is None, p.plus and not p.is_packed
+        provides = (may_record or has_loops) and 0 < p.n <= speed.graph
+        provides = provides and self.backend.capabilities.provides("replay")
         recorder = self.backend.capabilities.streams if provides else None
-        self.recorder = recorder if isinstance(a, Method) and a.recorded and p.progress is None else None
-        self.cycles_recorder = None if p.is_packed else recorder  # many small launches are replayed as one
+        self.recorder = recorder if may_record else None
+        self.cycles_recorder = recorder if has_loops else None  # many small launches are replayed as one
         self._may_wait = not facts.uses_device or (facts.may_synchronize and self.recorder is None)
 
     def bind(self, plan: KernelPlan) -> Engine:
