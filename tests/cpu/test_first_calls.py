@@ -18,7 +18,7 @@ import semiring as sr
 from semiring.centrality import betweenness
 from semiring.closures import closure_with_predecessors
 from semiring.kernels import cpu, get_backend
-from semiring.kernels.cpu import compiler_process, first_calls, kernels, numpy_kernels
+from semiring.kernels.cpu import compiler_process, first_calls, kernels, numpy_kernels, numpy_searches
 from semiring.kernels.cpu.codegen.target import host
 from semiring.kernels.cpu.first_calls import FirstCalls
 from semiring.kernels.engine import make_plan
@@ -163,6 +163,41 @@ def test_loops_that_python_runs_have_the_bits_of_the_compiled_loops(rng, in_nump
             found, said = in_numpy(call)
             assert [array.tobytes() for array in found] == [array.tobytes() for array in expected], (what, n)
             assert said.get(what, True), said
+
+
+@pytest.mark.parametrize("name", ["min_plus", "max_times"])
+@pytest.mark.parametrize("dtype", quick(lambda dtype: dtype == np.float64, [np.float64, np.float32]))
+def test_searches_in_numpy_have_the_bits_of_the_compiled_searches(rng, name, dtype):
+    """Values and predecessors, to all vertices, to targets and within a limit; equal values are left to the loops."""
+    semiring, backend, searched = sr.as_semiring(name), get_backend("cpu"), 0
+    plan = make_plan(semiring, np.dtype(dtype), nonnegative=True)
+    for n, share in ((1, 0.0), (6, 0.4), (50, 0.1), (300, 0.02)):
+        S = csr_array((rng.random((n, n)) < share) * rng.random((n, n)).astype(dtype))
+        graph = S.indptr.astype(np.int64), S.indices.astype(np.int32), S.data.astype(dtype), bool(n % 4)
+        sources = np.arange(min(n, 20))
+        for targets in (np.arange(n), np.arange(0, n, 7), np.empty(0, np.int64)):
+            results = []
+            for search in (backend.search_table, numpy_searches.search_table):
+                out = np.full((sources.size, targets.size), plan.zero, dtype)
+                trees = np.full((sources.size, n), 7, np.int32)
+                count = search(plan, graph, sources, targets, out, trees)
+                results.append([out, trees])
+            searched += count
+            for expected, found in zip(*results, strict=True):
+                np.testing.assert_array_equal(found[:count], expected[:count])
+        is_target, limit = rng.random(n) < 0.7, dtype(0.3)
+        starts, vertices, values = backend.search_near(plan, graph, sources, is_target, limit)
+        counts, found_vertices, found_values = numpy_searches.search_near(plan, graph, sources, is_target, limit)
+        np.testing.assert_array_equal(counts, np.diff(starts)[: counts.size])
+        np.testing.assert_array_equal(found_vertices, vertices[: counts.sum()])
+        np.testing.assert_array_equal(found_values, values[: counts.sum()])
+        if name == "min_plus" and dtype == np.float64 and n > 1:
+            out = np.full((1, n), np.inf)
+            numpy_searches.search_table(plan, graph, sources[:1], np.arange(n), out, np.empty((0, n), np.int32))
+            np.testing.assert_allclose(out[0], csgraph.dijkstra(S, indices=0), rtol=1e-12)
+    assert searched > 50
+    ties = np.array([0, 2, 3, 4, 4]), np.array([1, 2, 3, 3], np.int32), np.ones(4, dtype), False
+    assert numpy_searches._search(plan, ties, 0, plan.zero) is None
 
 
 def _search(A, semiring):

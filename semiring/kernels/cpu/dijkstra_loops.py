@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 
 from semiring.kernels.contract import NO_PREDECESSOR, Array, KernelPlan
-from semiring.kernels.cpu.loops import as_entries, better, filled, inner, kernel, times
+from semiring.kernels.cpu import numpy_searches
+from semiring.kernels.cpu.loops import as_entries, better, filled, inner, is_interpreted, kernel, times
 from semiring.kernels.cpu.scalar_semiring import ScalarSemiring
 from semiring.kernels.cpu.thread_pool import run_on_ranges
 
@@ -181,6 +182,11 @@ def _search_near(sr, starts, heads, weights, sources, targets, zero, one, limit)
 def search_table(plan: KernelPlan, graph: Graph, sources: Array, targets: Array, out: Array, trees: Array) -> None:
     """Compute `PathKernels.search_table` of the contract."""
     starts, heads, weights, is_opposite = graph
+    if is_interpreted():
+        done = numpy_searches.search_table(plan, graph, sources, targets, out, trees)
+        sources, out, trees = sources[done:], out[done:], trees[done:]
+        if not sources.size:
+            return
     sr, (zero, one) = ScalarSemiring(plan, opposite=is_opposite), as_entries(plan.zero, plan.one)
     rows = as_entries(starts, heads, weights)
 
@@ -196,17 +202,21 @@ def search_near(
 ) -> tuple[Array, Array, Array]:
     """Compute `PathKernels.search_near` of the contract."""
     starts, heads, weights, is_opposite = graph
+    found = nothing = np.zeros(0, np.int64), np.empty(0, np.int32), np.empty(0, plan.dtype)
+    if is_interpreted():
+        found = numpy_searches.search_near(plan, graph, sources, targets, limit)
+        sources = sources[found[0].size :]
     sr, results = ScalarSemiring(plan, opposite=is_opposite), {}
     rows, bounds = as_entries(starts, heads, weights), as_entries(plan.zero, plan.one, limit)
 
     def search_part(part: slice) -> None:
         results[part.start] = _search_near(sr, *rows, sources[part], targets, *bounds)
 
-    _run_shares(search_part, sources.size, plan.threads, starts.size + heads.size)
-    nothing = np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, plan.dtype)
-    parts = [nothing, *(results[start] for start in sorted(results))]
+    if sources.size:
+        _run_shares(search_part, sources.size, plan.threads, starts.size + heads.size)
+    parts = [nothing, found, *(results[start] for start in sorted(results))]
     counts, ends, values = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    return np.cumsum(counts), ends, values
+    return np.append(0, np.cumsum(counts)), ends, values
 
 
 def _run_shares(search: Callable[[slice], None], count: int, threads: int, search_size: int) -> None:

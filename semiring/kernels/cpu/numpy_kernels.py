@@ -58,6 +58,14 @@ def compile_expression(expression: Expression, dtype: np.dtype[Any]) -> Function
     return evaluate
 
 
+def _on_arrays(expression: Expression, dtype: np.dtype[Any]) -> Function:
+    """Return a function of two arrays that broadcast together."""
+    function = compile_expression(expression, dtype)
+    if isinstance(function, np.ufunc):
+        return function
+    return lambda x, y: function(x, y, out=np.empty(np.broadcast_shapes(np.shape(x), np.shape(y)), dtype))
+
+
 def _operations(plan: KernelPlan) -> _Operations:
     definition = define(plan)
     add, mul = compile_expression(definition.add, plan.dtype), compile_expression(definition.mul, plan.dtype)
@@ -351,10 +359,7 @@ def _find_in_stack(plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: 
 
     Return None also if searches are needed after the deadline of `time.monotonic`.
     """
-    add, mul = plan.semiring.add.expression, plan.semiring.mul.expression
-
-    def plus(x: Any, y: Any) -> Array:
-        return np.asarray(add.evaluate(dict(zip("xy", np.broadcast_arrays(x, y), strict=True)), plan.dtype))
+    plus, times = (_on_arrays(operation.expression, plan.dtype) for operation in (plan.semiring.add, plan.semiring.mul))
 
     def meets(x: Array, y: Array, limit: tuple[float, float]) -> Array:
         if plan.dtype.kind != "f":
@@ -371,8 +376,8 @@ def _find_in_stack(plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: 
     best, pred = np.full_like(D, plan.zero), np.full(D.shape, _UNDECIDED, np.int32)
     for p in range(0 if improves.all() else n):
         heads = np.flatnonzero(edges[:, p].any(axis=0))
-        x, w = np.broadcast_arrays(D[:, :, p, None], adjacency[:, p][:, None, heads])
-        candidates, distances = mul.evaluate({"x": x, "y": w}, plan.dtype), D[:, :, heads]
+        x, w = D[:, :, p, None], adjacency[:, p][:, None, heads]
+        candidates, distances = times(x, w), D[:, :, heads]
         so_far = best[:, :, heads]
         better = (plus(so_far, candidates) != so_far) & (plus(x, distances) != distances) & edges[:, p][:, None, heads]
         best[:, :, heads] = np.where(better, candidates, so_far)
@@ -396,8 +401,7 @@ def _find_in_stack(plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: 
     def find_tight(which: Array, i: Array, tail: Any, head: Any) -> Array:
         """Return which edges are tight for rows; their tail is no worse than their head if no edge improves on 1̄."""
         x, y = D[which, i, tail], D[which, i, head]
-        operands = np.broadcast_arrays(x, adjacency[which, tail, head])
-        candidates = mul.evaluate(dict(zip("xy", operands, strict=True)), plan.dtype)
+        candidates = times(x, adjacency[which, tail, head])
         return np.asarray(meets(candidates, y, tolerance.tight) & (improves[which] | (plus(x, y) == x)))
 
     with np.errstate(all="ignore"):

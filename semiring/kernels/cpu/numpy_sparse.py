@@ -59,7 +59,7 @@ def _multiply(plan: KernelPlan, x: Array, y: Array) -> Array:
     return product
 
 
-def _spread(starts: Array, lengths: Array) -> Array:
+def spread(starts: Array, lengths: Array) -> Array:
     """Return the numbers starts[i] … starts[i] + lengths[i] - 1 of all i, one range after the other."""
     ends = np.cumsum(lengths)
     numbers: Array = np.repeat(starts - ends + lengths, lengths) + np.arange(ends[-1] if ends.size else 0)
@@ -111,7 +111,7 @@ def _listed_terms(
     entries = slice(A.starts[first], A.starts[last])
     middle = A.columns[entries]
     lengths = B.starts[middle + 1] - B.starts[middle]
-    b = _spread(B.starts[middle], lengths)
+    b = spread(B.starts[middle], lengths)
     keys = np.repeat(_row_numbers(A.starts, first, last), lengths) * B.width + B.columns[b]
     chosen = np.flatnonzero(_is_among(keys, known) != is_excluded)
     chosen = chosen[np.argsort(keys[chosen], kind="stable")]
@@ -190,7 +190,7 @@ def _sampled_terms(
     rows = wanted // max(1, width)
     lengths = np.diff(A.starts[first : last + 1])[rows]
     keys, rows, lengths = wanted[lengths > 0], rows[lengths > 0], lengths[lengths > 0]
-    a = _spread(A.starts[first:last][rows], lengths)
+    a = spread(A.starts[first:last][rows], lengths)
     middle = A.columns[a]
     values = _multiply(plan, A.values[a], B[middle, np.repeat(keys % max(1, width), lengths)])
     return keys, _Terms(values, np.append(0, np.cumsum(lengths)), middle)
