@@ -29,7 +29,7 @@ KINDS: dict[str, str] = {
     ),
     **dict.fromkeys(("find_predecessors", "find_tree", "fold_paths", "count_paths"), "predecessors"),
     **dict.fromkeys(("search_table", "search_near", "add_dependencies", "find_distances"), "search"),
-    **dict.fromkeys(("improve", "count_users", "repair"), "update"),
+    **dict.fromkeys(("list_edges", "improve", "count_users", "repair", "count_changed"), "update"),
     "replay": "replay",
 }
 del KINDS["has_bit_kernels"]
