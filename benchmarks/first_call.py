@@ -102,6 +102,12 @@ _CALLS = {
     ),
     "shortest_paths": ("sr.shortest_paths(A)", None),
     "product, plus_times": ("sr.matmul(A, A, sr.plus_times)", "A @ A"),
+    "vector, plus_times": ("sr.matmul(x, A, sr.plus_times)", "x @ A"),
+    "closure, plus_times": ("sr.closure(A / n, sr.plus_times)", "np.linalg.inv(np.eye(n) - A / n)"),
+    "paths, acyclic, of both signs": (
+        "sr.shortest_paths(np.where(np.tri(n, k=-1), A - 0.5, np.inf))",
+        "closure(np.where(np.tri(n, k=-1), A - 0.5, np.inf), np.minimum, np.add, 0)",
+    ),
     "product, log_plus": ("sr.matmul(A, A, sr.log_plus)", "shift_and_multiply(A, A)"),
 }
 
