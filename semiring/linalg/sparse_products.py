@@ -535,8 +535,9 @@ class _Product:
         inner = A.columns.size if of_entries else A.shape[-1]
         witness = self._make_witness(inner, C.shape, is_written=is_mixed and self.is_on_device)
         if batch and 0 not in batch and self.is_on_device and isinstance(left, CompressedRows):
-            stacks = [x if x is None else x.reshape(-1, rows, columns) for x in (C, witness)]
-            matrices = self.xp.ascontiguousarray(right).reshape(-1, *right.shape[-2:])
+            count = prod(batch)
+            stacks = [x if x is None else x.reshape(count, rows, columns) for x in (C, witness)]
+            matrices = self.xp.ascontiguousarray(right).reshape(count, *right.shape[-2:])
             self.kernels.multiply_mixed(self.plan, stacks[0], left, matrices, stacks[1], of_entries)
             self._record("product of mixed operands", left, matrices, C)
             batch = (0,)
@@ -562,7 +563,7 @@ class _Product:
         self.demand_memory(size, f"a dense product {shape}", "make both operands sparse")
 
     def unread(self, A: CompressedRows, B: Array, bounds: tuple[Any, Any] | None) -> Array | None:
-        """Return the product of a sparse matrix and an array that nobody has validated, or None if one is invalid."""
+        """Return the product of a sparse matrix and an array, neither of them validated, or None if one is invalid."""
         shape = (A.starts.size - 1, *B.shape[1:])
         self._demand_dense(shape)
         right = self.xp.ascontiguousarray(B).reshape(B.shape[0], -1)

@@ -230,6 +230,18 @@ def test_the_way_of_a_call(name, device):
             raise
 
 
+@needs_compiler
+@pytest.mark.parametrize(("m", "k", "n"), [(0, 4, 3), (5, 0, 3), (5, 4, 0)])
+def test_stacks_of_matrices_without_entries(m, k, n, device):
+    sparse, S, X = sys.modules["cupyx.scipy.sparse"], sp.csr_array((m, k)), np.zeros((2, k, n))
+    A = move(S, lambda x: sparse.csr_matrix(x.shape, None), device.asarray)
+    for options in ({}, {"return_witness": True}):
+        found = sr.matmul(A, device.asarray(X), **options)
+        expected = sr.matmul(S, X, **options)
+        for x, y in zip(*((r if options else (r,)) for r in (found, expected)), strict=True):
+            np.testing.assert_array_equal(x.get(), y)
+
+
 def test_what_is_refused(device):
     sparse, S = sys.modules["cupyx.scipy.sparse"], sp.csr_array(np.eye(3))
     A = move(S, lambda x: sparse.csr_matrix(x.shape, None), device.asarray)
