@@ -738,7 +738,7 @@ class SparseKernels(Protocol):
         ...
 
     def scan_rows(self, plan: KernelPlan, A: CompressedRows, bounds: Any) -> tuple[bool, bool]:
-        """Return whether a matrix that nobody has validated is valid, and whether no value has a sign bit.
+        """Return whether an unvalidated matrix is valid, and whether no value has a sign bit.
 
         It is valid if ``starts`` begin with 0, do not decrease, and end within ``columns``, the columns of each row
         ascend strictly below the width, and all values lie in ``bounds``: a pair (least, greatest), in which NaN never

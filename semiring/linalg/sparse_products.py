@@ -141,7 +141,7 @@ def read_sparse_operands(
 
 
 def _arrays_of(x: Any) -> CompressedRows | None:
-    """Return the arrays of a csr matrix, which nobody has validated, or None if kernels cannot read them."""
+    """Return the arrays of a csr matrix without validation, or None if kernels cannot read them."""
     if not is_sparse(x) or x.format != "csr" or x.ndim != 2:
         return None
     starts, columns, values = arrays = x.indptr, x.indices, x.data

@@ -806,7 +806,7 @@ def _mixed_rows(
     return lambda first, last: _dense_by_sparse(sr, plan.zero, A, B[:3], C, witness, first, last)
 
 
-# ----------------------------------------------------------------------------- operands that nobody has validated
+# -------------------------------------------------------------------------------------------- unvalidated operands
 
 
 def scan_rows(plan: KernelPlan, A: CompressedRows, bounds: tuple[Any, Any] | None) -> tuple[bool, bool]:

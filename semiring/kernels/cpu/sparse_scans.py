@@ -1,4 +1,4 @@
-"""Validate compressed rows that nobody has validated, in one pass over their arrays.
+"""Validate compressed rows in one pass over their arrays.
 
 The index arrays of a caller's matrix are used as addresses, so they are validated before they are used. A task of a
 product validates its own rows and then reads them again from the second-level cache. Each loop has one reduction, which

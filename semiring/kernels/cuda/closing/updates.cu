@@ -6,10 +6,10 @@
 //
 // Worse edges: the row marks the vertices whose best path may use them, by breadth-first search along edges of the tree
 // or, without P, along tight edges. All marked vertices of a row then take their best offer from the values of the last
-// pass, until no value improves. A pass reads only vertices with a neighbour that the last pass changed,
-// from a list that the last pass made. A predecessor is the tail of a strict improvement over the values of the last pass, so predecessors make no circle
-// unless a cycle gains. A row with k marked vertices ends after k + 1 passes, unless the rounding of sums makes a cycle
-// gain.
+// pass, until no value improves. A pass reads only vertices with a neighbour that the last pass changed, from a list that
+// the last pass made. A predecessor is the tail of a strict improvement over the values of the last pass, so predecessors
+// make no circle unless a cycle gains. A row with k marked vertices ends after k + 1 passes, unless the rounding of sums
+// makes a cycle gain.
 //
 // Edges are compressed rows by their tails (`starts`, `ends`, `lengths`) and by their heads (`first`, `tails_in`,
 // `lengths_in`). ``P`` is null if it is absent. NONE: "no predecessor".
@@ -125,7 +125,7 @@ extern "C" __global__ void __launch_bounds__(WARP *WARP)
 // List the vertices (n,) that the edge u → v improves in row u, and their values in row v. No other vertex improves in
 // any row. With P, ``parents`` receives for each the position of the vertex before it in the tree of row v: -1 for v
 // itself, and -2 if that vertex is not listed. ``positions``: (n,), workspace. One block. The order of the list depends
-// on the threads, and no result.
+// on the threads. No result does.
 extern "C" __global__ void __launch_bounds__(1024)
     list_improved(const element *D, const int *P, int n, const int *tails, const int *heads, const element *weights,
                   int edge, int *vertices, int *parents, int *positions, element *values, int *size) {
@@ -285,8 +285,8 @@ extern "C" __global__ void __launch_bounds__(128)
 
 // Repair the marked vertices of each row. Row i has the places ``offsets[i]`` … ``offsets[i + 1]`` - 1 of ``pairs`` and
 // ``values``, which receive the marked pairs i · n + j and their old values, and of the workspace ``vertices``,
-// ``lists`` (two places for each), ``offers`` and ``tails_of_offers``. ``touched`` (n, n): receives the marked pairs, or null. ``is_endless``: set if a
-// row did not end.
+// ``lists`` (two places for each), ``offers`` and ``tails_of_offers``. ``touched`` (n, n) receives the marked pairs, unless
+// it is null. ``is_endless``: set if a row did not end.
 extern "C" __global__ void __launch_bounds__(128)
     repair(element *D, int *P, int n, const long long *starts, const int *ends, const element *lengths, int lanes,
            int k, const int *tails, const int *heads, const element *weights, double share, double slack,
