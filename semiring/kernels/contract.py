@@ -683,8 +683,8 @@ class SparseKernels(Protocol):
     Every position of a product that some pair A[i, k], B[k, j] of stored entries reaches is an entry of the result,
     also if its value is 0̄. The terms of an entry are added in the order of k, to 0̄. A dense operand is C-contiguous.
 
-    Witnesses need a selective ⊕. They are int32 or int64, initially -1, and become the smallest k whose term is
-    strictly better than all earlier terms and 0̄.
+    Witnesses need a selective ⊕. They are int32 or int64, and become the smallest k whose term is strictly better than
+    all earlier terms and 0̄. The caller fills them with -1 on the host. Kernels of a GPU write -1 where no term is.
     """
 
     def multiply_sparse(
