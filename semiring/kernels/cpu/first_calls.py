@@ -304,7 +304,10 @@ class FirstCalls:
         return numpy_kernels.fold_paths(plan, predecessors, sources, W, none, out)
 
     def closes_gaining(self) -> bool:
-        """Return whether the rules for large matrices close small ones that gain, because no loop is compiled."""
+        """Return whether the rules for large matrices close small ones that gain, because no loop is compiled.
+
+        Closures are bitwise identical. Where paths tie, the predecessors may be those of another best path.
+        """
         return self._serves(GAINING, 1e-3)
 
     def sparse_product(self, group: str, pairs: int, *operands: Array) -> bool:
