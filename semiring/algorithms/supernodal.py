@@ -63,7 +63,8 @@ class Supernodal(Algorithm):
             return "only numbers of 0 or more, and products that do not gain"
         if p.options.method == self.name:
             return None
-        edges, most = graph.edges, _EDGES * n * max(1.0, n / 4096) / (1 if graph.is_symmetric else 2)
+        edges, most = graph.edges, _EDGES * n * max(1.0, n / 4096)
+        most = most if graph.has_symmetric_pattern else most / 2
         if edges is None or edges > most:
             listed = graph.pattern.indices.size
             return f"{listed:,} edges, more than {min(most, n * n / FEW):,.0f}: an elimination order takes too long"

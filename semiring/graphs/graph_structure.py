@@ -85,6 +85,12 @@ class Structure:
         return reachable_fraction(self.components, self.pattern.starts, self.pattern.indices)
 
     @cached_property
+    def has_symmetric_pattern(self) -> bool:
+        """Whether each edge has a reverse edge, of any weight. The structure must have a pattern."""
+        assert self.pattern is not None
+        return self.is_symmetric or self.pattern.is_symmetric(np.zeros(self.pattern.indices.size, np.bool_))
+
+    @cached_property
     def analysis(self) -> Analysis:
         """The symbolic analysis of a sparse elimination. The structure must have a pattern."""
         assert self.pattern is not None

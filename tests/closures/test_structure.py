@@ -418,8 +418,11 @@ def test_an_order_is_looked_for_where_the_levels_of_a_search_are_narrow(rng):
     star = graph(np.zeros(n - 1, int), np.arange(1, n))
     for A in (streets, star):
         even = A + A.T
-        assert "supernodal" in applied_steps(even, "min_plus")
-        np.testing.assert_allclose(sr.closure(even), sr.closure(even, method="johnson"), rtol=1e-5)
+        uneven = even.copy()  # two edges between neighbours, of different weights
+        uneven.data += rng.random(uneven.nnz).astype(np.float32)
+        for both_ways in (even, uneven):
+            assert "supernodal" in applied_steps(both_ways, "min_plus")
+            np.testing.assert_allclose(sr.closure(both_ways), sr.closure(both_ways, method="johnson"), rtol=1e-5)
 
 
 def test_paths_by_separators(rng, of_few):
