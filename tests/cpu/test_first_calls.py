@@ -553,9 +553,13 @@ def test_edges_of_weight_0_are_searched_for_all_rows_together(rng, monkeypatch, 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_entries_that_are_met_loosely_are_validated_along_their_paths(rng, monkeypatch, dtype):
-    validate, found = numpy_kernels._add_up, []
-    monkeypatch.setattr(numpy_kernels, "_add_up", lambda *given: found.append(validate(*given)) or found[-1])
-    for n in (20, 60, 100, 150):
+    doubtful, repaired, attach = numpy_kernels._find_doubtful_rows, [], numpy_kernels._Row._attach
+    found = []
+    monkeypatch.setattr(
+        numpy_kernels, "_find_doubtful_rows", lambda *given: found.append(given[-1].any()) or doubtful(*given)
+    )
+    monkeypatch.setattr(numpy_kernels._Row, "_attach", lambda row: repaired.append(row) or attach(row))
+    for n in (20, 60, 100, 150, 300):
         A = rng.random((3, n, n)).astype(dtype)
         A[rng.random(A.shape) < 0.8] = np.inf
         plan = make_plan(sr.min_plus, A.dtype, nonnegative=True)
@@ -564,9 +568,18 @@ def test_entries_that_are_met_loosely_are_validated_along_their_paths(rng, monke
             get_backend("cpu").close_block(plan, matrix)
         tolerance = tolerance_for(plan, D)
         trees = numpy_kernels.find_predecessors(plan, D, tolerance, A)
-        if trees is not None:
-            np.testing.assert_array_equal(trees, get_backend("cpu").find_predecessors(plan, D, tolerance, A))
+        np.testing.assert_array_equal(trees, get_backend("cpu").find_predecessors(plan, D, tolerance, A))
     assert any(found)
+    monkeypatch.setattr(numpy_kernels, "_SEARCH_SECONDS", 1e9)
+    A, closed = A[0, :120, :120].copy(), A[0, :120, :120].copy()
+    get_backend("cpu").close_block(plan, closed)
+    tolerance = tolerance_for(plan, closed)
+    for scale in (0, 2, 8, 20):  # distances that are a little off, as those that potentials have shifted
+        change = scale * rng.integers(-1, 2, closed.shape) * np.finfo(dtype).eps
+        D = np.where(closed == A, closed, closed * (1 + change)).astype(dtype)
+        expected = get_backend("cpu").find_predecessors(plan, D, tolerance, A)
+        np.testing.assert_array_equal(numpy_kernels.find_predecessors(plan, D, tolerance, A), expected)
+    assert repaired
 
 
 @pytest.mark.parametrize("dtype", quick(lambda dtype: dtype == np.float32, [np.float32, np.float64]))

@@ -334,11 +334,10 @@ def _eliminate(plan: KernelPlan, A: Array, operations: _Operations) -> Array:
 
 
 def find_predecessors(plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: Array) -> Array | None:
-    """Compute the first three steps of `semiring.algorithms.predecessors`, in the order of the compiled kernels.
+    """Compute the steps of `semiring.algorithms.predecessors`, in the order of the compiled kernels.
 
-    D is a closed matrix (n, n) or a stack (count, n, n). Return None if these steps leave an entry undecided, if an
-    entry meets its distance only within the loose tolerance and its path does not add up, or if many edges do not
-    change a distance, so that the searches along them take long.
+    D is a closed matrix (n, n) or a stack (count, n, n). Return None if a row cannot be repaired, or if many edges do
+    not change a distance, so that the searches along them take long.
     """
     deadline = time.monotonic() + _SEARCH_SECONDS
     if D.ndim == 2:
@@ -389,13 +388,10 @@ def _find_in_stack(plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: 
     pred = np.where(edges, np.arange(n, dtype=np.int32)[:, None], pred)
     pred[(plan.zero == D) | diagonal] = NO_PREDECESSOR
     is_doubtful &= pred >= 0
-    if is_doubtful.any() and not _add_up(plan, D, tolerance, adjacency, pred, is_doubtful):
-        return None
+    doubtful_rows = _find_doubtful_rows(plan, D, tolerance, adjacency, pred, is_doubtful)
     rows = np.argwhere((pred == _UNDECIDED).any(axis=-1))
-    if not rows.size:
-        return pred
     neighbours = _neighbours(edges.swapaxes(1, 2)), _neighbours(edges)
-    height = max(1, _BLOCK_BYTES // (D.itemsize * max(table.shape[-1] for table in neighbours)))
+    height = max(1, _BLOCK_BYTES // (D.itemsize * max(1, *(table.shape[-1] for table in neighbours))))
     parts = [rows[start : start + height] for start in range(0, len(rows), height)]
 
     def find_tight(which: Array, i: Array, tail: Any, head: Any) -> Array:
@@ -406,7 +402,13 @@ def _find_in_stack(plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: 
 
     with np.errstate(all="ignore"):
         for part in parts:
-            if time.monotonic() > deadline or not _grow_rows(pred, part, neighbours, find_tight):
+            if time.monotonic() > deadline:
+                return None
+            _grow_rows(pred, part, neighbours, find_tight)
+        flagged = {*doubtful_rows, *map(tuple, np.argwhere((pred == _UNDECIDED).any(-1)).tolist())}
+        for which, i in sorted(flagged):
+            row = _Row(plan, times, D[which], adjacency[which], edges[which], pred[which, i], i, tolerance)
+            if time.monotonic() > deadline or not row.settle():
                 return None
     return pred
 
@@ -419,10 +421,106 @@ def _neighbours(edges: Array) -> Array:
     return table
 
 
-def _add_up(
+class _Row:
+    """A row i of predecessors that is validated and repaired as `predecessor_trees.settle_rows` does.
+
+    ``edges`` (n, n) are the direct edges, and ``pred`` (n,) is changed in place.
+    """
+
+    def __init__(
+        self,
+        plan: KernelPlan,
+        times: Function,
+        D: Array,
+        weights: Array,
+        edges: Array,
+        pred: Array,
+        i: int,
+        tolerance: Tolerance,
+    ) -> None:
+        self.plan, self.times, self.D, self.weights, self.edges = plan, times, D, weights, edges
+        self.pred, self.i, self.tolerance = pred, i, tolerance
+        self.wide = np.dtype(np.float64) if plan.dtype.kind == "f" else plan.dtype
+        self.is_reached = plan.zero != D[i]
+        self.is_reached[i] = False
+        self.is_good = np.zeros(len(D), np.bool_)
+        self.slack, self.hops = np.zeros(len(D)), np.zeros(len(D), np.int64)
+
+    def settle(self) -> bool:
+        """Repair the row, and return whether all of its paths then add up to their distances."""
+        for repairs_all in (False, True):
+            if self._validate():
+                return True
+            if repairs_all:
+                self.is_good[:] = False
+                self.is_good[self.i] = True
+            self._attach()
+        return self._validate()
+
+    def _validate(self) -> bool:
+        """Find the good vertices, whose paths are sound, and return whether all reached vertices are."""
+        i, pred, n = self.i, self.pred, len(self.D)
+        pred[~self.is_reached] = NO_PREDECESSOR
+        totals, goals = np.full(n, self.plan.one, self.wide), self.D[i].astype(self.wide)
+        self.is_good[:] = False
+        self.is_good[i], self.slack[i], self.hops[i] = True, 0, 0
+        waiting = np.flatnonzero(pred >= 0)
+        mul = self.plan.semiring.mul.expression
+        while (ready := self.is_good[pred[waiting]]).any():
+            heads, waiting = waiting[ready], waiting[~ready]
+            tails = pred[heads]
+            steps = {"x": totals[tails], "y": self.weights[tails, heads].astype(self.wide)}
+            totals[heads] = mul.evaluate(steps, self.wide)
+            self.hops[heads] = self.hops[tails] + 1
+            self.slack[heads] = self._deviation(totals[heads], goals[heads])
+            self.is_good[heads] = self.edges[tails, heads] & self.tolerance.meets(totals[heads], goals[heads])
+        return bool(self.is_good[self.is_reached].all())
+
+    def _deviation(self, x: Array, y: Array) -> Array:
+        if self.plan.dtype.kind != "f":
+            return np.where(x == y, 0.0, np.inf)
+        x, y = x.astype(np.float64), y.astype(np.float64)
+        unit = np.maximum(np.abs(y), np.finfo(np.float64).tiny) if self.tolerance.is_relative else 1.0
+        return np.where(x == y, 0.0, np.abs(x - y) / unit)
+
+    def _attach(self) -> None:
+        """Attach the other reached vertices to the good ones by Dijkstra's algorithm."""
+        n, queue = len(self.D), np.flatnonzero(self.is_reached & ~self.is_good).tolist()
+        self.slack[queue], self.hops[queue], self.pred[queue] = np.inf, n, NO_PREDECESSOR
+        for p in np.flatnonzero(self.is_good).tolist():
+            self._relax(p, queue)
+        while queue:
+            nearest = min(range(len(queue)), key=lambda c: (self.slack[queue[c]], self.hops[queue[c]]))
+            p = queue[nearest]
+            if self.slack[p] == np.inf:
+                break
+            queue[nearest] = queue[-1]
+            queue.pop()
+            self.is_good[p] = True
+            self._relax(p, queue)
+
+    def _relax(self, p: int, queue: list[int]) -> None:
+        """Relax the direct edges from p to the vertices of the queue."""
+        heads = np.array(queue, np.int64)
+        heads = heads[self.edges[p, heads]]
+        if not heads.size:
+            return
+        distances = self.D[self.i]
+        offers = self.times(distances[p : p + 1], self.weights[p, heads])
+        lengths, hops = self.slack[p] + self._deviation(offers, distances[heads]), self.hops[p] + 1
+        is_tied = (lengths == self.slack[heads]) & (lengths < np.inf)
+        is_nearer = (lengths < self.slack[heads]) | (is_tied & (hops < self.hops[heads]))
+        heads = heads[is_nearer]
+        self.slack[heads], self.hops[heads], self.pred[heads] = lengths[is_nearer], hops, p
+
+
+def _find_doubtful_rows(
     plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: Array, pred: Array, is_doubtful: Array
-) -> bool:
-    """Return whether the doubtful entries of each row are few, and the path to each of them adds up."""
+) -> list[tuple[int, int]]:
+    """Return the matrix and the source of the rows with many doubtful entries, or one whose path does not add up."""
+    found: list[tuple[int, int]] = []
+    if not is_doubtful.any():
+        return found
     wide = np.dtype(np.float64)
     sums = replace(plan, dtype=wide, zero=wide.type(plan.zero), one=wide.type(plan.one))
     mul, tight = (
@@ -431,12 +529,15 @@ def _add_up(
     )
     row, steps = (-1, -1), 0
     for which, i, j in np.argwhere(is_doubtful).tolist():
+        if found and found[-1] == (which, i):
+            continue
         row, steps = (which, i), steps if row == (which, i) else len(pred[which])
         chain = [j]
-        while chain[-1] != i:
+        while chain[-1] != i and chain[-1] >= 0 and len(chain) - 1 <= steps:
             chain.append(int(pred[which, i, chain[-1]]))
-            if chain[-1] < 0 or len(chain) - 1 > steps:
-                return False
+        if chain[-1] != i or len(chain) - 1 > steps:
+            found.append(row)
+            continue
         hops = len(chain) - 1
         steps -= hops
         total = np.array([plan.one], wide)
@@ -444,15 +545,15 @@ def _add_up(
             mul(total, np.array([adjacency[which, u, v]], wide), out=total)
         goal = float(D[which, i, j])
         if not (total[0] == goal or abs(total[0] - goal) < hops * tight[0] * abs(goal) + hops * tight[1]):
-            return False
-    return True
+            found.append(row)
+    return found
 
 
-def _grow_rows(pred: Array, rows: Array, neighbours: tuple[Array, Array], find_tight: Callable[..., Array]) -> bool:
+def _grow_rows(pred: Array, rows: Array, neighbours: tuple[Array, Array], find_tight: Callable[..., Array]) -> None:
     """Decide the remaining entries of some rows by searches along tight edges, all rows together.
 
     ``rows`` (r, 2) holds the matrix and the source of each row. ``neighbours`` are the tails of the edges into each
-    vertex, and the heads of those out of it. Return whether all entries are decided.
+    vertex, and the heads of those out of it.
     """
     which, source = rows.T[:, :, None]
     own = pred[which[:, 0], source[:, 0]]
@@ -481,7 +582,6 @@ def _grow_rows(pred: Array, rows: Array, neighbours: tuple[Array, Array], find_t
         sizes[at] += is_new.sum(1)
         step += 1
     pred[which[:, 0], source[:, 0]] = own
-    return not (own == _UNDECIDED).any()
 
 
 def count_vertices(predecessors: Array, sources: Array, counts: Array) -> None:
