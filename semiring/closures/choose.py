@@ -293,8 +293,9 @@ def _warn_of_zeros(facts: Facts) -> None:
     if facts.storage == "sparse":
         if "A" in found:  # the edges have become a matrix
             warn_of_other_zeros(facts.A, facts.semiring)
-    elif facts.on_device:
-        if "scan" in found:
-            warn_of_other_zeros_on_device(facts.operand, facts.semiring, facts.scan)
-    elif not (found.get("least_weight") or 0) > 0 or facts.n == 3:  # or three rows that may list edges
+    elif (found.get("least_weight") or 0) > 0 and facts.n != 3:  # three rows may list edges
+        return
+    elif not facts.on_device:
         warn_of_other_zeros(facts.operand, facts.semiring)
+    elif "scan" in found:
+        warn_of_other_zeros_on_device(facts.operand, facts.semiring, facts.scan)
