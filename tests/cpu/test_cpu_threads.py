@@ -141,6 +141,10 @@ def test_calls_that_lost_time_with_helpers_run_alone_for_a_while(rng, monkeypatc
     for until, allowed in ((59.0, []), (61.0, ["fast"]), (91.0, ["fast", "small"])):  # one trial after the other
         clock[0] = until
         assert [kind for kind in ("fast", "small") if regulator.allows(kind)] == allowed
+    clock[0] = 200.0
+    regulator.record("stopped", 3600.0, 1.0)
+    clock[0] = 230.0
+    assert regulator.allows("stopped")
     A = rng.random((300, 300))
     expected = product(A, A, threads=2)
     monkeypatch.setattr(thread_pool.Regulator, "allows", lambda *_: False)

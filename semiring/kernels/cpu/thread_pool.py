@@ -29,6 +29,7 @@ TASK_SECONDS = 0.1  # the duration of a task that `run_on_ranges` aims at: Ctrl-
 _GROWTH = 16  # the most by which a task is longer than the task before
 _PAUSE = 30.0  # times the lost time, by which a loss delays the next trial with helpers
 _MEMORY = 0.75  # of the time that calls of a kind saved before their last
+_MOST_LOST = 1.0  # by a call: more is lost if the process was stopped
 _TOLERATED = 0.05  # of the time of a call: a smaller loss is within the error of its estimate
 _MOST_KINDS = 1024
 
@@ -73,7 +74,7 @@ class Regulator:
 
     def record(self, kind: Hashable, seconds: float, seconds_alone: float) -> None:
         """Record how long a call took with helpers, and about how long it would have taken without them."""
-        lost = seconds - seconds_alone
+        lost = min(_MOST_LOST, seconds - seconds_alone)
         saved = self._saved.get(kind, 0.0) * _MEMORY - lost
         if saved < 0 and lost > _TOLERATED * seconds:
             self._next_trial = max(self._next_trial, perf_counter()) + _PAUSE * lost
