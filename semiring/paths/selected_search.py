@@ -10,7 +10,7 @@ operations decide (`semiring.algorithms.schedule`), so the choice depends only o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -433,7 +433,7 @@ def _choose(p: _PathProblem, explanation: Explanation) -> Algorithm:
     all pairs remains, and does not fit into memory.
     """
     method, only_closure = p.options.method, p.edges.closure_only_reason
-    candidates: Iterable[Algorithm] = _CANDIDATES.values()
+    candidates: Sequence[Algorithm] = tuple(_CANDIDATES.values())
     if method != AUTO or only_closure:
         candidates = [_CANDIDATES[method if method in _CANDIDATES else "dense"]]
         explanation.note(only_closure or f"method={method!r} was given")
