@@ -354,10 +354,15 @@ def run_ranks(size: int, task: Callable[[ThreadRanks], Any], pool: ThreadPoolExe
     least ``size`` threads; by default a new one is created.
     """
     first, results, errors = _Barrier(size, []), [None] * size, []
+    interruptions: list[BaseException] = []
+    all_submitted = threading.Event()  # a caller that is interrupted before does not know which threads it started
 
     def run(rank: int) -> None:
         ranks = ThreadRanks(first, rank)
         try:
+            all_submitted.wait()
+            if interruptions:
+                raise StoppedError("the caller was interrupted")
             results[rank] = task(ranks)
         except BaseException as error:
             errors.append(error)
@@ -367,12 +372,19 @@ def run_ranks(size: int, task: Callable[[ThreadRanks], Any], pool: ThreadPoolExe
 
     threads = pool or ThreadPoolExecutor(size, "rank")
     running: list[Future[None]] = []
+
+    def wait_until_stopped(error: BaseException) -> None:
+        interruptions.append(error)
+        ThreadRanks(first, 0).stop(error)
+        all_submitted.set()
+        wait(running)
+
     try:
         running.extend(threads.submit(run, rank) for rank in range(size))
+        all_submitted.set()
         wait(running)
     except BaseException as error:  # an interrupt arrives in this thread: all ranks end before it is raised
-        ThreadRanks(first, 0).stop(error)
-        wait_to_end(partial(wait, running))
+        wait_to_end(partial(wait_until_stopped, error))
         raise
     finally:
         if pool is None:

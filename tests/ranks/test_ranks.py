@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import matrices
 import numpy as np
@@ -258,6 +260,23 @@ def test_the_rows_of_bertoldi_have_no_star():
 
     with pytest.raises(AlgebraError, match=r"⊕ .* plus_times is not: pass method='blocked_floyd_warshall'$"):
         run_ranks(1, run)
+
+
+def test_an_interrupt_while_ranks_are_submitted():
+    """No thread works after the call, also one whose start the caller did not see."""
+    worked = []
+
+    class Interrupted(ThreadPoolExecutor):
+        def submit(self, task, rank):
+            future = super().submit(task, rank)
+            if rank == 1:
+                time.sleep(0.05)
+                raise KeyboardInterrupt
+            return future
+
+    with Interrupted(2) as pool, pytest.raises(KeyboardInterrupt):
+        run_ranks(2, lambda ranks: worked.append(ranks.rank), pool)
+    assert not worked
 
 
 # ------------------------------------------------------------------------------------------------------------ the model
