@@ -152,6 +152,7 @@ def test_a_gpu_looks_for_the_order_when_it_closes(reflexive, narrow, monkeypatch
     _, device = fake_cupy.install(monkeypatch)
     device.capabilities = Capabilities(graphs=OnHost(fake_cupy.unwrap))
     monkeypatch.setattr(import_module("semiring.algorithms.triangular"), "_LEAST", 1)
+    monkeypatch.setattr(import_module("semiring.closures.problem"), "LEAST_ON_DEVICE", 1)
     monkeypatch.setattr(triangular, "_FEW", 0)
     n = 150
     acyclic, order = np.triu(rng.random((n, n)) < 0.05, 1), rng.permutation(n)

@@ -286,10 +286,10 @@ def _run_loops(backend: Any, plan: KernelPlan, group: str) -> None:
     elif group == UPDATES:
         adjacency, tolerance = Adjacency(starts, heads, weights, starts, heads, weights), (0.0, 0.0)
         for P in (np.full((3, 3), NO_PREDECESSOR, np.int32), np.empty((0, 0), np.int32)):
-            changed = ends[1:2], ends[:1], weights[:1]
-            backend.improve(plan, D.copy(), P.copy(), *changed, np.zeros((0, 0), np.bool_))
+            changed, touched = (ends[1:2], ends[:1], weights[:1]), np.zeros((0, 0), np.bool_)
+            backend.improve(plan, D.copy(), P.copy(), *changed, touched)
             counts = backend.count_users(plan, D, P, adjacency, *changed, tolerance)
-            backend.repair(plan, D.copy(), P.copy(), adjacency, *changed, tolerance, counts + 1)
+            backend.repair(plan, D.copy(), P.copy(), adjacency, *changed, tolerance, counts + 1, touched)
     elif group == RANKED:
         h, rows = np.full(3, float(plan.one)), (starts, heads, weights.astype(np.float64))
         searches = backend.open_spur_searches(plan, rows, h, 2, (1.0, 0.0))
