@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import random
+import signal
 import threading
 import time
 import types
@@ -233,10 +234,14 @@ def test_an_interrupt_while_rows_are_copied(monkeypatch, rng):
             super().read(store, first_row, rows)
 
     A = rounding_matrix(rng, 300, "min_plus", "float32")
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):  # noqa: PT012
-        patch.setattr(several_gpus, "DeviceBufferPool", Interrupted)
-        sr.closure(A, device=TWO)
-        time.sleep(10)  # the closure ended before the interrupt arrived
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    try:
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):  # noqa: PT012
+            patch.setattr(several_gpus, "DeviceBufferPool", Interrupted)
+            sr.closure(A, device=TWO)
+            time.sleep(10)  # the closure ended before the interrupt arrived
+    finally:
+        signal.signal(signal.SIGINT, handler)
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("rows")]
     assert same_bits(sr.closure(A, device=TWO), sr.closure(A, method=METHOD))
 
