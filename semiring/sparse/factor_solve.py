@@ -280,10 +280,12 @@ def table(rows: TriangularSolves, columns: TriangularSolves, sources: Array, tar
 
         step = max(1, min(_VERTICES_PER_LABELS, -(-vertices.size // plan.threads)))
         run_tasks(label_part, [(by_place[i : i + step],) for i in range(0, vertices.size, step)], plan.threads)
-    run_tasks(_join_labels, [(rows, p, q, out) for p in result["p"] for q in result["q"]], plan.threads)
+    # The squares may be compiled. A helper would hold their lock and wait for the caller, and the caller for the lock.
+    tasks = [(rows, p, q, a.squares, out) for p in result["p"] for q in result["q"]]
+    run_tasks(_join_labels, tasks, plan.threads)
 
 
-def _join_labels(sweeps: TriangularSolves, p: _HubLabels, q: _HubLabels, out: Array) -> None:
+def _join_labels(sweeps: TriangularSolves, p: _HubLabels, q: _HubLabels, squares: Array, out: Array) -> None:
     """Write the entries between the sources of p and the targets of q: ⊕ of X ⊗ S ⊗ Y over the supernodes above both.
 
     X and Y are the labels of a supernode, and S is the star of its pivot block.
@@ -293,7 +295,7 @@ def _join_labels(sweeps: TriangularSolves, p: _HubLabels, q: _HubLabels, out: Ar
     engine = Engine(backend_for(None, plan.semiring, plan.dtype), plan)
     block = np.full((p.vertices.size, q.vertices.size), plan.zero, plan.dtype)
     common = np.flatnonzero((p.counts > 0) & (q.counts > 0))
-    loops = sweeps.loops(common.size, int((a.squares[common[:1]]).sum()))
+    loops = sweeps.loops(common.size, int(squares[common[:1]].sum()))
     for s in common.tolist():
         k, high, wide = int(a.pivots[s]), int(p.counts[s]), int(q.counts[s])
         S = memory[blocks[s] : blocks[s] + k * k].reshape(k, k)
