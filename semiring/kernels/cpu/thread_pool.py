@@ -276,12 +276,13 @@ def run_tasks(
     Return when all tasks have ended. A task's exception is raised here, after the tasks that had begun have ended. With
     ``reports``, the tasks that have ended are reported as equal parts of the progress.
     """
+    reports = reports and current_listener() is not None
     if threads <= 1 or len(tasks) <= 1:
-        for task in in_parts(tasks) if reports and current_listener() is not None else tasks:
+        for task in in_parts(tasks) if reports else tasks:
             function(*task)
         return
     call = function
-    if reports and current_listener() is not None:
+    if reports:
         ended: list[None] = []  # append is atomic
 
         def call(*task: Any) -> None:
